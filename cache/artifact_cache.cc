@@ -95,6 +95,22 @@ absl::string_view OutcomeName(CacheOutcome outcome) {
   return "?";
 }
 
+absl::StatusOr<wire::CacheEntry> ArtifactCache::ReadToServe(
+    const Digest& key, const Digest& entry_id) {
+  ASSIGN_OR_RETURN(const Blob blob, stores_.entries.serve.Get(entry_id));
+  ASSIGN_OR_RETURN(wire::CacheEntry entry,
+                   ReadEntryRecord(key, entry_id, *blob));
+  if (stores_.entries.memory != nullptr) {
+    IgnoreBecause(
+        ready_entries_
+            .Get(entry_id, blob,
+                 [&entry](const Blob& bytes) { return ReadyOf(*bytes, entry); })
+            .status(),
+        "LookupInMemory leaves it to Lookup then");
+  }
+  return entry;
+}
+
 absl::StatusOr<wire::CacheEntry> ArtifactCache::ReadEntry(
     const BlobStore& entries, const Digest& key, const Digest& entry_id) const {
   ASSIGN_OR_RETURN(const Blob blob, entries.Get(entry_id));
@@ -170,8 +186,7 @@ CacheAnswer ArtifactCache::Lookup(const Digest& compile_key,
     ++answer.tried;
     if (!Serves(row, query)) continue;
     const Digest& id = row.id;
-    absl::StatusOr<wire::CacheEntry> entry =
-        ReadEntry(stores_.entries.serve, compile_key, id);
+    absl::StatusOr<wire::CacheEntry> entry = ReadToServe(compile_key, id);
     // What lies in memory was verified when it came there.
     if (entry.ok()) {
       const absl::Status counts = CheckSigner(*entry, *stores_.keys.trusted());

@@ -322,6 +322,10 @@ class ArtifactCache {
   absl::StatusOr<wire::CacheEntry> ReadEntry(const BlobStore& entries,
                                              const Digest& key,
                                              const Digest& entry_id) const;
+  // The entry for a hit; what LookupInMemory needs of it is noted on the way, so that
+  // its record is not read again for that.
+  absl::StatusOr<wire::CacheEntry> ReadToServe(const Digest& key,
+                                               const Digest& entry_id);
   EntrySummary Summary(const Digest& key, const wire::KeyFacts& facts,
                        const wire::EntryFacts& entry) const;
   void StoreGraph(const NewEntry& entry);

@@ -32,6 +32,11 @@ class BlobStore {
   // the folder cannot be written: what was there before is still there.
   virtual absl::Status Put(const Digest& key, absl::string_view bytes) = 0;
 
+  // As Put; a store in memory keeps the blob itself and no copy of its bytes.
+  virtual absl::Status PutBlob(const Digest& key, const Blob& blob) {
+    return Put(key, *blob);
+  }
+
   // OK also when absent.
   virtual absl::Status Delete(const Digest& key) = 0;
 

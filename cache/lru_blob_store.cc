@@ -24,21 +24,28 @@ void LruBlobStore::Remove(Line::iterator place, Line& removed) {
   removed.splice(removed.begin(), line_, place);
 }
 
+absl::Status LruBlobStore::CheckSize(const Digest& key, size_t bytes) const {
+  if (static_cast<int64_t>(bytes) <= budget_bytes_) return absl::OkStatus();
+  return MakeError(ErrorReason::kTooLarge,
+                   absl::StrCat("blob ", key.ShortHex(), ": ", bytes,
+                                " bytes, the budget is ", budget_bytes_));
+}
+
 absl::Status LruBlobStore::Put(const Digest& key, absl::string_view bytes) {
-  const auto size = static_cast<int64_t>(bytes.size());
-  if (size > budget_bytes_) {
-    return MakeError(ErrorReason::kTooLarge,
-                     absl::StrCat("blob ", key.ShortHex(), ": ", size,
-                                  " bytes, the budget is ", budget_bytes_));
-  }
-  Blob blob = std::make_shared<const std::string>(bytes);
+  // Before its bytes are copied.
+  RETURN_IF_ERROR(CheckSize(key, bytes.size()));
+  return PutBlob(key, std::make_shared<const std::string>(bytes));
+}
+
+absl::Status LruBlobStore::PutBlob(const Digest& key, const Blob& blob) {
+  RETURN_IF_ERROR(CheckSize(key, blob->size()));
   Line removed;
   MutexLock lock(&mu_);
   const auto before = places_.find(key);
   if (before != places_.end()) Remove(before->second, removed);
-  line_.emplace_front(key, std::move(blob));
+  line_.emplace_front(key, blob);
   places_[key] = line_.begin();
-  bytes_ += size;
+  bytes_ += static_cast<int64_t>(blob->size());
   while (bytes_ > budget_bytes_) Remove(std::prev(line_.end()), removed);
   return absl::OkStatus();
 }

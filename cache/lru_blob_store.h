@@ -22,6 +22,8 @@ class LruBlobStore final : public BlobStore {
   // OUT_OF_RANGE TOO_LARGE for a blob that is over the budget alone.
   absl::Status Put(const Digest& key, absl::string_view bytes) override
       ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status PutBlob(const Digest& key, const Blob& blob) override
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Delete(const Digest& key) override ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status ScanFrom(const Digest& from,
                         absl::FunctionRef<absl::Status(const Digest&, int64_t)>
@@ -33,6 +35,7 @@ class LruBlobStore final : public BlobStore {
  private:
   using Line = std::list<std::pair<Digest, Blob>>;
 
+  absl::Status CheckSize(const Digest& key, size_t bytes) const;
   // What is taken out is freed after the lock.
   void Remove(Line::iterator place, Line& removed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

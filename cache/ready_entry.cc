@@ -40,16 +40,19 @@ absl::string_view ArtifactIn(absl::string_view record) {
 
 absl::StatusOr<std::shared_ptr<const ReadyEntry>> ReadReadyEntry(
     const std::string& record, const Digest& key, const Digest& id) {
-  const absl::string_view artifact = ArtifactIn(record);
   ASSIGN_OR_RETURN(const wire::CacheEntry entry,
                    ReadEntryRecord(key, id, record));
+  return ReadyOf(record, entry);
+}
+
+absl::StatusOr<std::shared_ptr<const ReadyEntry>> ReadyOf(
+    const std::string& record, const wire::CacheEntry& entry) {
+  const absl::string_view artifact = ArtifactIn(record);
   wire::ArtifactEnvelope envelope;
   if (artifact.empty() ||
       !envelope.ParseFromString(entry.artifact().envelope())) {
-    return MakeError(
-        ErrorReason::kArtifactCorrupt,
-        absl::StrCat("entry ", id.ShortHex(), " of key ", key.ShortHex(),
-                     ": without one artifact and its envelope"));
+    return MakeError(ErrorReason::kArtifactCorrupt,
+                     "entry: without one artifact and its envelope");
   }
   auto ready = std::make_shared<ReadyEntry>();
   if (!entry.artifact().signature().empty()) ready->signer = envelope.signer();

@@ -11,6 +11,9 @@
 #include "proto/base/digest.h"
 
 namespace kiln {
+namespace wire {
+class CacheEntry;
+}  // namespace wire
 
 // What a hit needs to know of an entry's record, so that it reads it once.
 struct ReadyEntry {
@@ -21,9 +24,12 @@ struct ReadyEntry {
 };
 
 // Of a CacheEntry. ARTIFACT_CORRUPT for what is none of that key and id, as
-// ReadEntryRecord.
+// ReadEntryRecord, and where there is not one artifact with its envelope.
 absl::StatusOr<std::shared_ptr<const ReadyEntry>> ReadReadyEntry(
     const std::string& record, const Digest& key, const Digest& id);
+// The same, of a record that ReadEntryRecord took: `entry` is what it gave.
+absl::StatusOr<std::shared_ptr<const ReadyEntry>> ReadyOf(
+    const std::string& record, const wire::CacheEntry& entry);
 
 // A hit in memory: a piece of its record.
 struct ReadyHit {

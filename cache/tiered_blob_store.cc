@@ -13,7 +13,7 @@ absl::StatusOr<Blob> TieredBlobStore::Get(const Digest& key) const {
   found = near_.Get(key);  // who had the claim may have fetched it
   if (found.ok()) return found;
   ASSIGN_OR_RETURN(Blob blob, far_.Get(key));
-  IgnoreBecause(near_.Put(key, *blob), "the near store may lose anything");
+  IgnoreBecause(near_.PutBlob(key, blob), "the near store may lose anything");
   return blob;
 }
 

@@ -16,7 +16,7 @@ class TieredBlobStore final : public BlobStore {
   // Both outlive this.
   TieredBlobStore(BlobStore& near, BlobStore& far) : near_(near), far_(far) {}
 
-  // From near, else from far, and then near has it too.
+  // From near, else from far, and then near has the same blob too.
   absl::StatusOr<Blob> Get(const Digest& key) const override;
   // Far first: near never has what far was not given.
   absl::Status Put(const Digest& key, absl::string_view bytes) override;

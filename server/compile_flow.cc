@@ -217,7 +217,11 @@ void CompileFlow::Lookup(const Caller& caller,
       cache_.Lookup(key, ask.query(), as_then ? missed.index.get() : nullptr);
   if (near.hit() || far_ == nullptr) {
     CountLook(near.outcome, key, LookFor::kLookup, counters_);
-    return done(ReplyOf(near));
+    // What the disk gave is in memory now, unless it is too large for that.
+    std::optional<ReadyHit> ready;
+    if (near.hit()) ready = cache_.LookupInMemory(key, ask.query());
+    return done(ready.has_value() ? LookupReplyOf(*std::move(ready))
+                                  : ReplyOf(near));
   }
   far_->Start(caller.identity, std::move(ask),
               [this, key, near, done](const CacheAnswer& far) {
