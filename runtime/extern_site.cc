@@ -151,8 +151,12 @@ absl::StatusOr<std::shared_ptr<const ExternSite::Shape>> ExternSite::ShapeFor(
 
 std::vector<std::string> ExternSite::Descriptions() const {
   std::string what = call_.name;
-  if (call_.name == "convolution" && call_.inputs.size() > 2)
+  const bool adds =
+      std::any_of(call_.attributes.begin(), call_.attributes.end(),
+                  [](const PlanAttribute& a) { return a.name == "added"; });
+  if (call_.name == "convolution" && call_.inputs.size() > (adds ? 3 : 2))
     absl::StrAppend(&what, ", bias");
+  if (adds) absl::StrAppend(&what, ", added");
   for (const PlanAttribute& attribute : call_.attributes) {
     const auto* word = std::get_if<std::string>(&attribute.value);
     if (attribute.name == "activation" && word != nullptr)

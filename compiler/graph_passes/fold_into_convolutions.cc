@@ -64,13 +64,15 @@ class Readers {
   std::vector<bool> seen_;
 };
 
-enum class Arithmetic : uint8_t { kAdd, kSub, kMul, kDiv };
+enum class Arithmetic : uint8_t { kAdd, kSub, kMul, kDiv, kConvert };
 
 std::optional<Arithmetic> ArithmeticOf(const Node& node) {
   static const OpDef& kAdd = KnownOp("aten.add.Tensor");
   static const OpDef& kSub = KnownOp("aten.sub.Tensor");
   static const OpDef& kMul = KnownOp("aten.mul.Tensor");
   static const OpDef& kDiv = KnownOp("aten.div.Tensor");
+  static const OpDef& kConvert = KnownOp("prims.convert_element_type.default");
+  if (node.op == &kConvert) return Arithmetic::kConvert;
   if (node.op == &kAdd) return Arithmetic::kAdd;
   if (node.op == &kSub) return Arithmetic::kSub;
   if (node.op == &kMul) return Arithmetic::kMul;
@@ -78,11 +80,12 @@ std::optional<Arithmetic> ArithmeticOf(const Node& node) {
   return std::nullopt;
 }
 
-// An operator behind a convolution, and its operand that is no image.
+// An operator behind a convolution, and its operand that is no image, but for a
+// conversion.
 struct Link {
   uint32_t node;
   Arithmetic what;
-  ValueId operand;
+  ValueId operand = {};
 };
 
 struct Chain {
@@ -114,24 +117,44 @@ class ChainFinder {
       return std::nullopt;
     ValueId image = node.results[0];
     const DType dtype = graph_.meta(image).dtype;
-    if (dtype != DType::kFloat32 && dtype != DType::kFloat64)
-      return std::nullopt;
+    if (!IsFolded(node, dtype)) return std::nullopt;
     Chain chain = {i, {}};
+    size_t whole = 0;  // links behind which the result has its type again
     while (const std::optional<Link> link = LinkBehind(image)) {
       chain.links.push_back(*link);
       image = graph_.nodes()[link->node].results[0];
+      if (graph_.meta(image).dtype == dtype) whole = chain.links.size();
     }
-    if (chain.links.empty() || !Pays(chain, image)) return std::nullopt;
+    chain.links.resize(whole);
+    if (whole == 0) return std::nullopt;
+    image = graph_.nodes()[chain.links.back().node].results[0];
+    if (!Pays(chain, image)) return std::nullopt;
     return chain;
   }
 
  private:
+  bool OnCpu() const { return graph_.device == DeviceType::kCpu; }
+
+  // Of what libraries have an epilogue for: oneDNN, and cuDNN of half types.
+  bool IsFolded(const Node& convolution, DType dtype) const {
+    if (OnCpu()) return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+    const SymExpr* groups = std::get_if<SymExpr>(&convolution.args[8].v);
+    return IsHalf(dtype) && groups != nullptr && groups->Is(1);
+  }
+
   std::optional<Link> LinkBehind(ValueId image) const {
     const uint32_t reader = readers_.OnlyReader(image);
     if (reader == kNobody) return std::nullopt;
     const Node& node = graph_.nodes()[reader];
     const std::optional<Arithmetic> what = ArithmeticOf(node);
-    if (!what.has_value() || !node.args[1].is_value()) return std::nullopt;
+    if (!what.has_value()) return std::nullopt;
+    if (what == Arithmetic::kConvert) {
+      const DType to = graph_.meta(node.results[0]).dtype;
+      if (OnCpu() || !(IsHalf(to) || to == DType::kFloat32))
+        return std::nullopt;
+      return Link{reader, *what};
+    }
+    if (!node.args[1].is_value()) return std::nullopt;
     const bool is_sum = what == Arithmetic::kAdd || what == Arithmetic::kSub;
     if (is_sum && node.args.size() > 2 && !IsOne(node.args[2]))
       return std::nullopt;
@@ -159,12 +182,32 @@ class ChainFinder {
     return true;
   }
 
-  bool Pays(const Chain& chain, ValueId image) const {
+  // Moves `image` behind its relu if that alone reads it, on CUDA another image
+  // that is added before that; whether there is a relu.
+  bool GoesToRelu(ValueId& image) const {
     static const OpDef& kRelu = KnownOp("aten.relu.default");
-    const uint32_t reader = readers_.OnlyReader(image);
-    if (reader != kNobody && graph_.nodes()[reader].op == &kRelu)
-      image = graph_.nodes()[reader].results[0];
-    if (!readers_.IsStored(image)) return false;
+    static const OpDef& kAdd = KnownOp("aten.add.Tensor");
+    uint32_t reader = readers_.OnlyReader(image);
+    if (!OnCpu() && reader != kNobody && graph_.nodes()[reader].op == &kAdd) {
+      const Node& add = graph_.nodes()[reader];
+      for (const size_t side : {0, 1})
+        if (!add.args[side].is_value()) return false;
+      const ValueId other =
+          add.args[add.args[0].value() == image ? 1 : 0].value();
+      if (graph_.meta(other).dtype != graph_.meta(image).dtype ||
+          graph_.meta(other).sizes != graph_.meta(image).sizes) {
+        return false;
+      }
+      reader = readers_.OnlyReader(add.results[0]);
+    }
+    if (reader == kNobody || graph_.nodes()[reader].op != &kRelu) return false;
+    image = graph_.nodes()[reader].results[0];
+    return true;
+  }
+
+  bool Pays(const Chain& chain, ValueId image) const {
+    const bool goes_to_relu = GoesToRelu(image);
+    if (!(goes_to_relu || OnCpu()) || !readers_.IsStored(image)) return false;
     bool scales = false;
     for (const Link& link : chain.links) {
       scales |= link.what == Arithmetic::kMul || link.what == Arithmetic::kDiv;
@@ -194,14 +237,19 @@ class ChainWriter {
     const Node& old = rewriter_.old_node(chain.convolution);
     Affine affine;
     if (old.args[2].is_value())
-      affine.shift = rewriter_.Map(old.args[2]).value();
+      affine.shift = e_.Compute(rewriter_.Map(old.args[2]).value());
     for (const Link& link : chain.links) Append(link, affine);
     Emitter::Args args;
     for (const Argument& arg : old.args) args.push_back(rewriter_.Map(arg));
+    const DType dtype = e_.meta(args[1].value()).dtype;
     const DimVector sizes = e_.meta(args[1].value()).sizes;
-    if (affine.scale.has_value())
-      args[1] = e_.Mul(args[1].value(), OfWeights(*affine.scale, sizes));
-    if (affine.shift.has_value()) args[2] = Stretched(*affine.shift, sizes[0]);
+    if (affine.scale.has_value()) {
+      const ValueId scaled =
+          e_.Mul(e_.Compute(args[1].value()), OfWeights(*affine.scale, sizes));
+      args[1] = e_.ToDType(scaled, dtype);
+    }
+    if (affine.shift.has_value())
+      args[2] = e_.ToDType(Stretched(*affine.shift, sizes[0]), dtype);
     const uint32_t last = chain.links.back().node;
     rewriter_.Attribute(last);
     const ValueId result = e_.Call(*old.op, args);
@@ -213,7 +261,8 @@ class ChainWriter {
 
  private:
   void Append(const Link& link, Affine& affine) {
-    const ValueId operand = Flat(rewriter_.Map(link.operand));
+    if (link.what == Arithmetic::kConvert) return;
+    const ValueId operand = e_.Compute(Flat(rewriter_.Map(link.operand)));
     std::optional<ValueId>& scale = affine.scale;
     std::optional<ValueId>& shift = affine.shift;
     switch (link.what) {
@@ -232,6 +281,8 @@ class ChainWriter {
                     ? e_.Div(*scale, operand)
                     : e_.Call("aten.reciprocal.default", {operand});
         if (shift.has_value()) shift = e_.Div(*shift, operand);
+        break;
+      case Arithmetic::kConvert:
         break;
     }
   }
@@ -259,7 +310,6 @@ class ChainWriter {
 }  // namespace
 
 absl::StatusOr<Changed> FoldIntoConvolutions(Graph& graph, const PassEnv&) {
-  if (graph.device != DeviceType::kCpu) return Changed::kNo;
   std::vector<bool> goes(graph.nodes().size(), false);
   std::vector<std::optional<Chain>> ends(graph.nodes().size());
   int64_t folded = 0;

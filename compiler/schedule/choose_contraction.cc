@@ -1,5 +1,6 @@
 #include "compiler/schedule/choose_contraction.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -11,16 +12,21 @@
 namespace kiln {
 namespace {
 
-// cuBLASLt's max(x, 0) loses a NaN; its gelu is as good as half types are. cuDNN
-// is asked for no activation.
+// cuDNN's engines have the whole of max(sum + bias + added, 0) and keep a NaN.
+bool TakesWhole(const Contraction& c, const LibraryEpilogue& epilogue) {
+  return epilogue.bias.has_value() && epilogue.activation == "relu" &&
+         EpilogueOnCudnn(c);
+}
+
+// cuBLASLt's max(x, 0) loses a NaN; its gelu is as good as half types are.
 bool TakesActivation(const Contraction& c, const LibraryEpilogue& epilogue,
                      const Target& target) {
   const DType dtype = c.result().view.dtype;
   if (epilogue.activation.empty()) return true;
   if (!IsFloat(dtype)) return false;
   if (target.kind == TargetKind::kCpu) return true;
-  return c.form == Contraction::Form::kProduct &&
-         epilogue.activation == "gelu_tanh" && IsHalf(dtype);
+  if (c.form == Contraction::Form::kConvolution) return TakesWhole(c, epilogue);
+  return epilogue.activation == "gelu_tanh" && IsHalf(dtype);
 }
 
 absl::string_view LibraryOf(const Contraction& c, const Target& target) {
@@ -83,6 +89,22 @@ std::string ExplainAttention(const Attention& a, ShapeEnv shapes,
 
 }  // namespace
 
+bool EpilogueOnCudnn(const Contraction& c) {
+  constexpr size_t kGroups = 1, kChannels = 2;
+  constexpr int64_t kVector = 8;
+  if (c.form != Contraction::Form::kConvolution || c.spatial() != 2 ||
+      c.written != Contraction::kC) {
+    return false;
+  }
+  const View& result = c.result().view;
+  const SymExpr& channels = c.extents[kChannels];
+  return IsHalf(result.dtype) && c.extents[kGroups].Is(1) &&
+         result.strides[1].Is(1) && channels.is_constant() &&
+         channels.constant() % kVector == 0 &&
+         std::none_of(c.extents.begin(), c.extents.end(),
+                      [](const SymExpr& e) { return e.Is(0); });
+}
+
 bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
                   const Target& target, std::string& ground) {
   if (!HasPlainFactors(c)) {
@@ -94,6 +116,11 @@ bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
     ground = "what is done to the sum";
     return false;
   }
+  if (epilogue->added.has_value() &&
+      (target.kind == TargetKind::kCpu || !EpilogueOnCudnn(c))) {
+    ground = "an array that is added";
+    return false;
+  }
   if (!TakesActivation(c, *epilogue, target)) {
     ground = absl::StrCat(epilogue->activation, " of ",
                           ShortName(c.result().view.dtype));
@@ -101,6 +128,7 @@ bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
   }
   ground = std::string(LibraryOf(c, target));
   if (epilogue->bias.has_value()) absl::StrAppend(&ground, ", bias");
+  if (epilogue->added.has_value()) absl::StrAppend(&ground, ", added");
   if (!epilogue->activation.empty())
     absl::StrAppend(&ground, ", ", epilogue->activation);
   return true;

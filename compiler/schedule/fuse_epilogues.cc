@@ -1,6 +1,7 @@
 #include "compiler/schedule/fuse_epilogues.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,8 +32,14 @@ class EpilogueFuser {
       // What comes of it may take the next nest along. A contraction and all that
       // it takes is one pattern.
       size_t at = s;
-      if (FuseNext(at)) ++fused;
+      replaced_.clear();
       while (FuseNext(at)) {
+      }
+      if (replaced_.empty()) continue;
+      if (IsWhole(std::get<Contraction>(*steps_[at]))) {
+        ++fused;
+      } else {
+        for (auto& [step, was] : replaced_) steps_[step] = std::move(was);
       }
     }
     program_.steps.clear();
@@ -93,6 +100,8 @@ class EpilogueFuser {
         IsOverwrittenBetween(*contraction, at, to)) {
       return false;
     }
+    replaced_.try_emplace(at, std::move(steps_[at]));
+    replaced_.try_emplace(to, std::move(steps_[to]));
     steps_[to] = *std::move(whole);
     steps_[at].reset();
     at = to;
@@ -109,17 +118,28 @@ class EpilogueFuser {
                         });
   }
 
-  // A matrix that is added costs what it costs in a kernel, where it may be joined
-  // with more; and cuDNN adds its numbers a channel in a kernel of its own.
+  // A matrix that is added to a product costs what it costs in a kernel, where it may
+  // be joined with more.
   bool IsAllowed(const Contraction& before, const Contraction& after) const {
     const auto had = LibraryEpilogueOf(before, program_.buffers),
                has = LibraryEpilogueOf(after, program_.buffers);
     if (!had.has_value() || !has.has_value()) return false;
     if (!has->bias.has_value() || had->bias.has_value()) return true;
     if (after.form == Contraction::Form::kConvolution)
-      return target_.kind == TargetKind::kCpu;
+      return target_.kind == TargetKind::kCpu || EpilogueOnCudnn(after);
     const DimVector& strides = has->bias->strides;
     return !after.is_batched() && strides[0].Is(0);
+  }
+
+  // Whether the library computes it while it writes: cuDNN does so up to a relu, or
+  // else in kernels of its own.
+  bool IsWhole(const Contraction& fused) const {
+    if (fused.form != Contraction::Form::kConvolution ||
+        target_.kind == TargetKind::kCpu) {
+      return true;
+    }
+    const auto has = LibraryEpilogueOf(fused, program_.buffers);
+    return has.has_value() && !has->activation.empty();
   }
 
   // Whether a step between the two writes what the contraction reads.
@@ -247,6 +267,8 @@ class EpilogueFuser {
   const Target& target_;
   std::vector<Users> users_;
   std::vector<std::optional<LoopStep>> steps_;
+  // What the fusions behind the contraction at hand replaced, by its step.
+  std::map<size_t, std::optional<LoopStep>> replaced_;
 };
 
 }  // namespace

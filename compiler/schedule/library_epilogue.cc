@@ -49,7 +49,9 @@ class EpilogueReader {
       value = node(value).args[0];
     }
     value = BeforeActivation(value);
-    if (!ReadLinear(value)) return std::nullopt;
+    const bool read = c_.form == Contraction::Form::kProduct ? ReadLinear(value)
+                                                             : ReadTerms(value);
+    if (!read) return std::nullopt;
     return std::move(out_);
   }
 
@@ -89,25 +91,69 @@ class EpilogueReader {
     return false;
   }
 
+  // The terms of a convolution, none of which libraries scale.
+  bool ReadTerms(ScalarId value) {
+    if (value == sum_) return true;
+    if (node(value).op != ScalarOp::kAdd) return false;
+    for (const size_t side : {0, 1}) {
+      const ScalarId rest = node(value).args[side],
+                     term = node(value).args[1 - side];
+      if (!out_.bias.has_value() && ReadBias(term)) {
+        if (ReadTerms(rest)) return true;
+        out_.bias.reset();
+      }
+      if (!out_.added.has_value() && ReadAdded(term)) {
+        if (ReadTerms(rest)) return true;
+        out_.added.reset();
+      }
+    }
+    return false;
+  }
+
   bool ReadScaledSum(ScalarId value) {
     const ScalarId rest = WithoutFactor(value, out_.alpha);
     return rest == sum_;
   }
 
   bool ReadScaledBias(ScalarId value) {
-    ScalarId rest = WithoutFactor(value, out_.beta);
-    if (node(rest).op == ScalarOp::kCast) rest = node(rest).args[0];
-    const ScalarNode& load = node(rest);
-    // Libraries take a bias of the type of all that they take.
-    if (load.op != ScalarOp::kLoad || !load.args.empty() ||
-        load.dtype != c_.result().view.dtype) {
-      return false;
-    }
-    const auto address = AddressOf(load.index, buffers_[load.buffer].strides);
+    return ReadBias(WithoutFactor(value, out_.beta));
+  }
+
+  bool ReadBias(ScalarId value) {
+    const ScalarNode* const load = LoadOf(value);
+    if (load == nullptr) return false;
+    const auto address = AddressOf(load->index, buffers_[load->buffer].strides);
     if (!address.has_value()) return false;
     return c_.form == Contraction::Form::kProduct
-               ? ReadMatrixBias(load, *address)
-               : ReadChannelBias(load, *address);
+               ? ReadMatrixBias(*load, *address)
+               : ReadChannelBias(*load, *address);
+  }
+
+  // The load that a term is, of the type of all that libraries take.
+  const ScalarNode* LoadOf(ScalarId value) const {
+    if (node(value).op == ScalarOp::kCast) value = node(value).args[0];
+    const ScalarNode& load = node(value);
+    const bool fits = load.op == ScalarOp::kLoad && load.args.empty() &&
+                      load.dtype == c_.result().view.dtype;
+    return fits ? &load : nullptr;
+  }
+
+  // An array that lies as the result does.
+  bool ReadAdded(ScalarId value) {
+    const ScalarNode* const load = LoadOf(value);
+    if (load == nullptr || c_.written != Contraction::kC) return false;
+    const View& result = c_.result().view;
+    const auto address = AddressOf(load->index, buffers_[load->buffer].strides);
+    const auto own = AddressOf(c_.result().index, result.strides);
+    if (!address.has_value() || !own.has_value()) return false;
+    for (uint32_t k = 0; k < c_.extents.size(); ++k) {
+      if (!c_.extents[k].Is(1) &&
+          !(address->CoefficientOf(k) == own->CoefficientOf(k)))
+        return false;
+    }
+    out_.added = View{load->buffer, load->dtype, result.sizes, result.strides,
+                      address->offset};
+    return true;
   }
 
   bool ReadMatrixBias(const ScalarNode& load, const LinearForm& address) {

@@ -9,13 +9,17 @@
 
 namespace kiln {
 
-// What libraries do behind a sum: activation(alpha * sum + beta * bias).
+// What libraries do behind a sum: activation(alpha * sum + beta * bias), of a
+// convolution activation(sum + bias + added).
 struct LibraryEpilogue {
   double alpha = 1;
   double beta = 1;
   // Of a product: of the result's sizes, with strides of 0 where it is stretched.
   // Of a convolution: one number a channel of what is written.
   std::optional<View> bias;
+  // Of a convolution that writes its result: of the result's sizes, and laid out as
+  // it is.
+  std::optional<View> added;
   absl::string_view activation = "";  // or "relu", "gelu_tanh"
 };
 

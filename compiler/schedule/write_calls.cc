@@ -56,6 +56,10 @@ void WriteConvolution(const Contraction& c, LibraryEpilogue epilogue,
   call.inputs = {c.factor(0).view, c.factor(1).view};
   if (epilogue.bias.has_value())
     call.inputs.push_back(*std::move(epilogue.bias));
+  if (epilogue.added.has_value()) {
+    call.inputs.push_back(*std::move(epilogue.added));
+    call.attributes.push_back({"added", int64_t{1}});
+  }
   call.outputs = {c.result().view};
   std::vector<SymExpr> padding;
   for (size_t d = 0; d < spatial; ++d) {

@@ -99,7 +99,8 @@ class CpuExterns final : public ExternLibrary {
   }
 
   Prepared PrepareConvolution(const ConvolutionProblem& problem) {
-    if (problem.dtype != DType::kFloat32 || IsEmpty(problem)) {
+    if (problem.dtype != DType::kFloat32 || IsEmpty(problem) ||
+        problem.has_added) {
       return PreparePlainConvolution(problem, device_->threads());
     }
     absl::Status refused = opened_;

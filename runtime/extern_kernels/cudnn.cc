@@ -43,6 +43,10 @@ absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(
   KILN_CUDNN_FIND(cudnnDestroyTensorDescriptor);
   KILN_CUDNN_FIND(cudnnSetTensorNdDescriptor);
   KILN_CUDNN_FIND(cudnnAddTensor);
+  KILN_CUDNN_FIND(cudnnCreateActivationDescriptor);
+  KILN_CUDNN_FIND(cudnnDestroyActivationDescriptor);
+  KILN_CUDNN_FIND(cudnnSetActivationDescriptor);
+  KILN_CUDNN_FIND(cudnnActivationForward);
 #undef KILN_CUDNN_FIND
   return opened;
 }

@@ -30,6 +30,7 @@ enum class CudnnPointwise : int {
   kExp = 13,
   kLog = 15,
   kIdentity = 21,
+  kRelu = 100,
   kGreater = 302,
   kGreaterEqual = 303,
   kIndex = 501,
@@ -64,6 +65,14 @@ struct Cudnn::Functions {
   int (*cudnnAddTensor)(void* handle, const void* alpha, CudnnDescriptor,
                         const void* a, const void* beta, CudnnDescriptor,
                         void* c);
+  int (*cudnnCreateActivationDescriptor)(CudnnDescriptor*);
+  int (*cudnnDestroyActivationDescriptor)(CudnnDescriptor);
+  int (*cudnnSetActivationDescriptor)(CudnnDescriptor, int mode, int nan,
+                                      double limit);
+  int (*cudnnActivationForward)(void* handle, CudnnDescriptor,
+                                const void* alpha, CudnnDescriptor,
+                                const void* x, const void* beta,
+                                CudnnDescriptor, void* y);
 };
 
 }  // namespace kiln

@@ -3,13 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/cudnn_api.h"
+#include "runtime/extern_kernels/cudnn_finish.h"
 #include "runtime/extern_kernels/cudnn_graph.h"
 #include "runtime/extern_kernels/cudnn_plan.h"
 #include "runtime/extern_kernels/cudnn_shapes.h"
@@ -53,13 +58,6 @@ class CudnnConvolution final : public PreparedCall {
         p_(problem),
         written_(WrittenOperand(problem.wanted)) {}
 
-  ~CudnnConvolution() override {
-    for (const CudnnDescriptor described : {bias_, biased_}) {
-      if (described != nullptr)
-        library_->functions().cudnnDestroyTensorDescriptor(described);
-    }
-  }
-
   // As the caller's tensors lie, if cuDNN can; else on copies, channels first.
   absl::Status Prepare() {
     ASSIGN_OR_RETURN(const CurrentDevice current,
@@ -71,7 +69,7 @@ class CudnnConvolution final : public PreparedCall {
     absl::Status status = PrepareOn(natural, /*copy_all=*/false);
     if (!status.ok())
       status = PrepareOn(CudnnFormat::kChannelsFirst, /*copy_all=*/true);
-    if (status.ok()) status = DescribeBias();
+    if (status.ok()) status = PrepareFinish();
     return Annotate(status, Describe(ExternProblem(p_)));
   }
 
@@ -83,18 +81,47 @@ class CudnnConvolution final : public PreparedCall {
 
   int64_t workspace_bytes() const override { return room_bytes_; }
   absl::string_view library() const override { return "cuDNN"; }
-  std::string algorithm() const override { return plan_.EngineName(); }
+  std::string algorithm() const override {
+    return absl::StrCat(plan_.EngineName(), fused_ ? " with its epilogue" : "");
+  }
 
  private:
+  // What an engine reads and writes: for sums alone the first three.
   static constexpr int kArrays[] = {kImageOperand, kWeightsOperand,
-                                    kResultOperand};
-  using Addresses = std::array<void*, 3>;
+                                    kResultOperand, kBiasOperand,
+                                    kAddedOperand};
+  static constexpr size_t kSums = 3;
+  using Addresses = std::array<void*, std::size(kArrays)>;
 
+  absl::Span<const int> Arrays() const {
+    return absl::MakeConstSpan(kArrays).first(!fused_        ? kSums
+                                              : p_.has_added ? kSums + 2
+                                                             : kSums + 1);
+  }
+
+  // With the epilogue in the engine where one has that, else the sums alone.
   absl::Status PrepareOn(CudnnFormat format, bool copy_all) {
+    fused_ = !copy_all && HasEpilogue();
+    absl::Status status = BuildOn(format, copy_all);
+    if (status.ok() || !fused_) return status;
+    fused_ = false;
+    return BuildOn(format, copy_all);
+  }
+
+  // What engines know: max(sum + added + bias, 0), all of it but what is added.
+  bool HasEpilogue() const {
+    return p_.wanted == Wanted::kResult && p_.has_bias &&
+           p_.activation == Activation::kRelu && p_.dtype != DType::kFloat64 &&
+           (!p_.has_added || CudnnSameLayout(CudnnSizes(p_, kAddedOperand),
+                                             CudnnStrides(p_, kAddedOperand),
+                                             CudnnStrides(p_, kResultOperand)));
+  }
+
+  absl::Status BuildOn(CudnnFormat format, bool copy_all) {
     CudnnGraph graph(library_);
-    std::array<CudnnGraph::Tensor, 3> arrays;
+    std::array<CudnnGraph::Tensor, std::size(kArrays)> arrays;
     room_bytes_ = 0;
-    for (const int i : kArrays) {
+    for (const int i : Arrays()) {
       const CudnnLongs sizes = CudnnSizes(p_, i);
       const CudnnLongs given = CudnnStrides(p_, i);
       const CudnnLongs dense = CudnnDenseStrides(sizes, format);
@@ -107,11 +134,32 @@ class CudnnConvolution final : public PreparedCall {
       arrays[i] = graph.Memory(*CudnnType(p_.dtype), sizes, used_[i]);
       ids_[i] = arrays[i].id;
     }
+    const CudnnGraph::Tensor& result = arrays[kResultOperand];
+    const CudnnGraph::Tensor sums =
+        fused_ ? graph.InsideLike(kCudnnFloat, result) : result;
     graph.Convolve(
         {p_.wanted, p_.dtype == DType::kFloat64 ? kCudnnDouble : kCudnnFloat,
          CudnnSpatial(p_, p_.padding, 0), CudnnSpatial(p_, p_.stride, 1),
          CudnnSpatial(p_, p_.dilation, 1)},
-        arrays[kImageOperand], arrays[kWeightsOperand], arrays[kResultOperand]);
+        arrays[kImageOperand], arrays[kWeightsOperand], sums);
+    if (fused_) {
+      // Engines that are there without a compile know this form alone: without an
+      // array to add there is one of factor 0, which is not read.
+      if (!p_.has_added) {
+        arrays[kAddedOperand] =
+            graph.Memory(*CudnnType(p_.dtype), result.sizes, result.strides);
+        ids_[kAddedOperand] = arrays[kAddedOperand].id;
+      }
+      const CudnnGraph::Tensor with_added =
+          graph.InsideLike(kCudnnFloat, result);
+      const CudnnGraph::Tensor with_bias =
+          graph.InsideLike(kCudnnFloat, result);
+      graph.AddScaled(sums, arrays[kAddedOperand], p_.has_added ? 1 : 0,
+                      {.memory = &with_added});
+      graph.Pointwise(CudnnPointwise::kAdd, with_added, arrays[kBiasOperand],
+                      {.memory = &with_bias});
+      graph.Unary(CudnnPointwise::kRelu, with_bias, {.memory = &result});
+    }
     ASSIGN_OR_RETURN(const CudnnHandle handle, CudnnHandle::Borrow(*library_));
     ASSIGN_OR_RETURN(plan_, graph.Build(handle.get(), RulesOf(p_)));
     workspace_start_ = room_bytes_;
@@ -126,31 +174,13 @@ class CudnnConvolution final : public PreparedCall {
     return (bytes + 255) / 256 * 256;
   }
 
-  absl::Status DescribeBias() {
-    if (!p_.has_bias) return absl::OkStatus();
-    const int step = static_cast<int>(p_.bias_stride);
-    const int channels = static_cast<int>(
-        p_.wanted == Wanted::kImage ? p_.image_channels : p_.result_channels);
-    CudnnInts dims(std::max(4, p_.spatial + 2), 1);
-    CudnnInts strides(dims.size(), 1);
-    dims[1] = channels;
-    strides[0] = channels * step;
-    strides[1] = step;
-    RETURN_IF_ERROR(DescribeTensor(dims, strides, &bias_));
-    return DescribeTensor(ToCudnnInts(CudnnSizes(p_, written_)),
-                          ToCudnnInts(used_[written_]), &biased_);
-  }
-
-  absl::Status DescribeTensor(const CudnnInts& sizes, const CudnnInts& strides,
-                              CudnnDescriptor* described) const {
-    const Cudnn::Functions& f = library_->functions();
-    RETURN_IF_ERROR(library_->Check(f.cudnnCreateTensorDescriptor(described),
-                                    "cudnnCreateTensorDescriptor"));
-    return library_->Check(
-        f.cudnnSetTensorNdDescriptor(*described, *CudnnType(p_.dtype),
-                                     static_cast<int>(sizes.size()),
-                                     sizes.data(), strides.data()),
-        "cudnnSetTensorNdDescriptor");
+  absl::Status PrepareFinish() {
+    if (fused_ ||
+        (!p_.has_bias && !p_.has_added && p_.activation == Activation::kNone)) {
+      return absl::OkStatus();
+    }
+    finish_ = std::make_unique<CudnnFinish>(library_, p_);
+    return finish_->Prepare(*CudnnType(p_.dtype), used_[written_]);
   }
 
   // Engines load 16 bytes at a time. What does not begin there is copied, which
@@ -160,7 +190,7 @@ class CudnnConvolution final : public PreparedCall {
     Allocator& allocator = library_->device().allocator();
     Addresses own{};
     absl::Status status;
-    for (const int i : kArrays) {
+    for (const int i : Arrays()) {
       if (copied_[i] ||
           reinterpret_cast<uintptr_t>(buffers.operand[i]) % kAlignedBytes ==
               0) {
@@ -175,7 +205,7 @@ class CudnnConvolution final : public PreparedCall {
                            used_[i], stream));
     }
     if (status.ok()) status = RunWithRoom(aligned, stream);
-    for (const int i : kArrays) {
+    for (const int i : Arrays()) {
       if (own[i] == nullptr) continue;
       if (i == written_ && status.ok())
         status = Copy(i, own[i], used_[i], buffers.operand[i],
@@ -197,7 +227,7 @@ class CudnnConvolution final : public PreparedCall {
   absl::Status RunWithRoom(const ExternBuffers& buffers, Stream stream) const {
     char* const room = static_cast<char*>(buffers.workspace);
     Addresses at;
-    for (const int i : kArrays) {
+    for (const int i : Arrays()) {
       at[i] = copied_[i] ? room + starts_[i] : buffers.operand[i];
       if (copied_[i] && i != written_)
         RETURN_IF_ERROR(Copy(i, buffers.operand[i], CudnnStrides(p_, i), at[i],
@@ -210,13 +240,16 @@ class CudnnConvolution final : public PreparedCall {
           library_->Check(library_->functions().cudnnSetStream(
                               handle.get(), static_cast<CUstream>(stream)),
                           "cudnnSetStream"));
-      const CudnnBinding bindings[] = {
-          {ids_[0], at[0]}, {ids_[1], at[1]}, {ids_[2], at[2]}};
+      absl::InlinedVector<CudnnBinding, std::size(kArrays)> bindings;
+      for (const int i : Arrays()) bindings.push_back({ids_[i], at[i]});
+      if (fused_ && !p_.has_added)
+        bindings.push_back({ids_[kAddedOperand], at[kResultOperand]});
       RETURN_IF_ERROR(
           plan_.Run(handle.get(), bindings, room + workspace_start_));
-      if (p_.has_bias) {
+      if (finish_ != nullptr) {
         RETURN_IF_ERROR(
-            AddBias(handle.get(), buffers.operand[kBiasOperand], at[written_]));
+            finish_->Run(handle.get(), buffers.operand[kBiasOperand],
+                         buffers.operand[kAddedOperand], at[written_]));
       }
     }
     if (!copied_[written_]) return absl::OkStatus();
@@ -233,29 +266,26 @@ class CudnnConvolution final : public PreparedCall {
                                    {to, element, sizes, to_strides}, stream);
   }
 
-  absl::Status AddBias(void* handle, const void* bias, void* written) const {
-    const double one_twice = 1;
-    const float one_single = 1;
-    const void* const one = p_.dtype == DType::kFloat64
-                                ? static_cast<const void*>(&one_twice)
-                                : &one_single;
-    return library_->Check(library_->functions().cudnnAddTensor(
-                               handle, one, bias_, bias, one, biased_, written),
-                           "cudnnAddTensor");
-  }
-
   const std::shared_ptr<Cudnn> library_;
   const ConvolutionProblem p_;
   const int written_;
-  CudnnDescriptor bias_ = nullptr, biased_ = nullptr;
-  std::array<CudnnLongs, 3> used_;   // strides that cuDNN computes on
-  std::array<bool, 3> copied_{};     // where they are not the caller's
-  std::array<int64_t, 3> starts_{};  // of copies, in the room
-  std::array<int64_t, 3> ids_{};     // in the plan
+  bool fused_ = false;                   // the engine computes the epilogue
+  std::unique_ptr<CudnnFinish> finish_;  // what it does not compute
+  std::array<CudnnLongs, std::size(kArrays)> used_;   // strides of computing
+  std::array<bool, std::size(kArrays)> copied_{};     // not the caller's
+  std::array<int64_t, std::size(kArrays)> starts_{};  // of copies, in the room
+  std::array<int64_t, std::size(kArrays)> ids_{};     // in the plan
   CudnnPlan plan_;
   int64_t room_bytes_ = 0;
   int64_t workspace_start_ = 0;
 };
+
+int64_t ElementsOfResult(const ConvolutionProblem& p) {
+  int64_t elements = 1;
+  for (const int64_t size : CudnnSizes(p, WrittenOperand(p.wanted)))
+    elements *= size;
+  return elements;
+}
 
 // What is wanted has no elements, or is a sum of none: zeros.
 class EmptyConvolution final : public PreparedCall {
@@ -264,11 +294,9 @@ class EmptyConvolution final : public PreparedCall {
                    const ConvolutionProblem& problem)
       : library_(std::move(library)), p_(problem) {}
   absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
-    const int written = WrittenOperand(p_.wanted);
-    int64_t elements = 1;
-    for (const int64_t size : CudnnSizes(p_, written)) elements *= size;
+    const int64_t elements = ElementsOfResult(p_);
     if (elements == 0) return absl::OkStatus();
-    return library_->device().Fill(buffers.operand[written],
+    return library_->device().Fill(buffers.operand[WrittenOperand(p_.wanted)],
                                    SizeInBytes(p_.dtype), elements, 0, stream);
   }
 
@@ -283,11 +311,13 @@ class EmptyConvolution final : public PreparedCall {
 
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnConvolution(
     const ConvolutionProblem& problem, std::shared_ptr<Cudnn> library) {
-  if (!CudnnType(problem.dtype) || problem.activation != Activation::kNone) {
+  if (!CudnnType(problem.dtype) || (problem.activation != Activation::kNone &&
+                                    problem.activation != Activation::kRelu)) {
     return MakeError(ErrorReason::kUnsupportedOp,
                      Describe(ExternProblem(problem)) + ": not for cuDNN");
   }
-  if (IsEmpty(problem) && !problem.has_bias) {
+  if (IsEmpty(problem) &&
+      (!problem.has_bias || ElementsOfResult(problem) == 0)) {
     return std::make_shared<EmptyConvolution>(std::move(library), problem);
   }
   auto call = std::make_shared<CudnnConvolution>(std::move(library), problem);

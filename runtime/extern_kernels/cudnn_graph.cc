@@ -28,18 +28,20 @@ constexpr int kRandomOperation = 33;
 
 // Types of attributes (cudnnBackendAttributeType_t).
 constexpr int kConvolutionModeType = 7;
+constexpr int kNanType = 10;
 constexpr int kPointwiseType = 14;
 constexpr int kReduceType = 18;
 constexpr int kRandomType = 29;
 
 // Attributes (cudnnBackendAttributeName_t).
-constexpr int kPointwiseMode = 0, kPointwiseMath = 1, kPointwiseAxis = 9;
+constexpr int kPointwiseMode = 0, kPointwiseMath = 1, kPointwiseNan = 2,
+              kPointwiseAxis = 9;
 constexpr int kConvolutionMath = 100, kConvolutionMode = 101,
               kConvolutionDilations = 102, kConvolutionStrides = 103,
               kConvolutionPadsAfter = 104, kConvolutionPadsBefore = 105,
               kConvolutionSpatial = 106;
 constexpr int kPointwiseWhat = 750, kPointwiseX = 751, kPointwiseB = 752,
-              kPointwiseY = 753, kPointwiseT = 758;
+              kPointwiseY = 753, kPointwiseScaleOfB = 755, kPointwiseT = 758;
 constexpr int kGraphHandle = 800, kGraphOperations = 801;
 constexpr int kTensorAlignment = 900, kTensorElement = 901, kTensorSizes = 902,
               kTensorStrides = 903, kTensorId = 906, kTensorInside = 907,
@@ -54,6 +56,7 @@ constexpr int kRandomDistribution = 2300, kRandomProbability = 2305,
               kRandomOffset = 2313;
 
 constexpr int kBernoulli = 0;
+constexpr int kNanStays = 1;
 constexpr int64_t kAlignmentBytes = 16;
 constexpr int64_t kNoAxis = -1;
 
@@ -131,6 +134,10 @@ CudnnGraph::Tensor CudnnGraph::Inside(int type, const CudnnLongs& sizes) {
   return AddTensor(type, sizes, RowMajor(sizes), Kind::kInside);
 }
 
+CudnnGraph::Tensor CudnnGraph::InsideLike(int type, const Tensor& like) {
+  return AddTensor(type, like.sizes, like.strides, Kind::kInside);
+}
+
 CudnnGraph::Tensor CudnnGraph::Scalar(float value) {
   const CudnnLongs one = {1, 1, 1, 1};
   const Tensor tensor = AddTensor(kCudnnFloat, one, one, Kind::kScalar);
@@ -141,7 +148,7 @@ CudnnGraph::Tensor CudnnGraph::Scalar(float value) {
 CudnnGraph::Tensor CudnnGraph::AddPointwise(CudnnPointwise mode, int math,
                                             const Tensor& x, const Tensor* b,
                                             const Tensor* t, Into into,
-                                            int64_t axis) {
+                                            int64_t axis, float b_scale) {
   const Tensor y =
       into.memory != nullptr ? *into.memory : Inside(into.type, x.sizes);
   CudnnBackend* const what = Make(kPointwiseKind);
@@ -150,6 +157,8 @@ CudnnGraph::Tensor CudnnGraph::AddPointwise(CudnnPointwise mode, int math,
   Check(what->SetEnum(kPointwiseMode, kPointwiseType, static_cast<int>(mode)));
   Check(what->SetEnum(kPointwiseMath, kCudnnElementType, math));
   if (axis != kNoAxis) Check(what->SetInts(kPointwiseAxis, {axis}));
+  if (mode == CudnnPointwise::kRelu)
+    Check(what->SetEnum(kPointwiseNan, kNanType, kNanStays));
   if (!Check(what->Finalize())) return y;
   Check(operation->SetDescriptors(kPointwiseWhat, {what->get()}));
   Check(operation->SetDescriptors(kPointwiseX, {x.descriptor}));
@@ -157,6 +166,8 @@ CudnnGraph::Tensor CudnnGraph::AddPointwise(CudnnPointwise mode, int math,
     Check(operation->SetDescriptors(kPointwiseB, {b->descriptor}));
   if (t != nullptr)
     Check(operation->SetDescriptors(kPointwiseT, {t->descriptor}));
+  if (b_scale != 1)
+    Check(operation->Set(kPointwiseScaleOfB, kCudnnFloatType, &b_scale));
   Check(operation->SetDescriptors(kPointwiseY, {y.descriptor}));
   Check(operation->Finalize());
   operations_.push_back(operation->get());
@@ -171,6 +182,12 @@ CudnnGraph::Tensor CudnnGraph::Pointwise(CudnnPointwise mode, const Tensor& x,
 CudnnGraph::Tensor CudnnGraph::Unary(CudnnPointwise mode, const Tensor& x,
                                      Into into) {
   return AddPointwise(mode, kCudnnFloat, x, nullptr, nullptr, into, kNoAxis);
+}
+
+CudnnGraph::Tensor CudnnGraph::AddScaled(const Tensor& x, const Tensor& b,
+                                         float scale, Into into) {
+  return AddPointwise(CudnnPointwise::kAdd, kCudnnFloat, x, &b, nullptr, into,
+                      kNoAxis, scale);
 }
 
 CudnnGraph::Tensor CudnnGraph::Index(const Tensor& like, int64_t dimension) {

@@ -55,11 +55,15 @@ class CudnnGraph {
   Tensor Memory(int type, const CudnnLongs& sizes, const CudnnLongs& strides);
   // What exists inside of a kernel alone, row-major without strides.
   Tensor Inside(int type, const CudnnLongs& sizes);
+  // The same, which lies as `like` does.
+  Tensor InsideLike(int type, const Tensor& like);
   Tensor Scalar(float value);
 
   Tensor Pointwise(CudnnPointwise mode, const Tensor& x, const Tensor& b,
                    Into into = {});
   Tensor Unary(CudnnPointwise mode, const Tensor& x, Into into = {});
+  // x + scale * b.
+  Tensor AddScaled(const Tensor& x, const Tensor& b, float scale, Into into);
   // Where each element of `like` stands along a dimension, as int32.
   Tensor Index(const Tensor& like, int64_t dimension);
   // Whether x `compare` b, and x or `otherwise` by it.
@@ -91,8 +95,8 @@ class CudnnGraph {
   Tensor AddTensor(int type, const CudnnLongs& sizes, const CudnnLongs& strides,
                    Kind kind);
   Tensor AddPointwise(CudnnPointwise mode, int math, const Tensor& x,
-                      const Tensor* b, const Tensor* t, Into into,
-                      int64_t axis);
+                      const Tensor* b, const Tensor* t, Into into, int64_t axis,
+                      float b_scale = 1);
 
   const std::shared_ptr<Cudnn> library_;
   absl::Status status_;

@@ -1,8 +1,17 @@
 #include "runtime/extern_kernels/cudnn_shapes.h"
 
+#include <algorithm>
+
 namespace kiln {
 
 CudnnLongs CudnnSizes(const ConvolutionProblem& p, int operand) {
+  if (operand == kBiasOperand) {
+    CudnnLongs sizes(std::max(4, p.spatial + 2), 1);
+    sizes[1] = p.wanted == ConvolutionProblem::Wanted::kImage
+                   ? p.image_channels
+                   : p.result_channels;
+    return sizes;
+  }
   const int64_t* extents = operand == kImageOperand     ? p.image
                            : operand == kWeightsOperand ? p.window
                                                         : p.result;
@@ -17,8 +26,16 @@ CudnnLongs CudnnSizes(const ConvolutionProblem& p, int operand) {
 }
 
 CudnnLongs CudnnStrides(const ConvolutionProblem& p, int operand) {
+  if (operand == kBiasOperand) {
+    const CudnnLongs sizes = CudnnSizes(p, operand);
+    CudnnLongs strides(sizes.size(), 1);
+    strides[0] = sizes[1] * p.bias_stride;
+    strides[1] = p.bias_stride;
+    return strides;
+  }
   const int64_t* const from = operand == kImageOperand     ? p.image_strides
                               : operand == kWeightsOperand ? p.weight_strides
+                              : operand == kAddedOperand   ? p.added_strides
                                                            : p.result_strides;
   CudnnLongs strides = {from[0], from[1]};
   if (p.spatial == 1) strides.push_back(from[2]);

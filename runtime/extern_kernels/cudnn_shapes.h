@@ -14,8 +14,8 @@ namespace kiln {
 using CudnnInts = absl::InlinedVector<int, 5>;
 using CudnnLongs = absl::InlinedVector<int64_t, 5>;
 
-// Sizes and strides of an operand; a line counts as an image of one row, which
-// is the least that cuDNN knows.
+// Sizes and strides of an operand, of a bias as an image of one point; a line counts
+// as an image of one row, which is the least that cuDNN knows.
 CudnnLongs CudnnSizes(const ConvolutionProblem& p, int operand);
 CudnnLongs CudnnStrides(const ConvolutionProblem& p, int operand);
 

@@ -480,7 +480,7 @@ absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareDnnlConvolution(
     std::shared_ptr<const DnnlLibrary> library, CpuDevice& device) {
   const bool wide = problem.dtype == DType::kFloat32;
   const bool takes =
-      (wide || problem.dtype == DType::kBFloat16) &&
+      (wide || problem.dtype == DType::kBFloat16) && !problem.has_added &&
       (!problem.has_bias || (problem.bias_stride == 1 &&
                              (wide || problem.wanted == Wanted::kResult))) &&
       (wide || problem.activation == Activation::kNone);

@@ -48,8 +48,10 @@
 // convolution are such. One to three spatial dimensions; any dense strides, of which
 // contiguous and channels-last are the fast ones. stride, padding and dilation are
 // ints, one a spatial dimension (one value serves all), groups an int. bias and
-// activation are of the result or the image. deterministic, an int, 0 when absent:
-// equal operands give equal bits in every run.
+// activation are of the result or the image. added, an int, 0 when absent: whether
+// there is, behind the bias, an array of the result's sizes that is added before the
+// activation. deterministic, an int, 0 when absent: equal operands give equal bits
+// in every run.
 //
 // Order, of each row of x: values and where they stood, NaN being larger than
 // all numbers. how "sort": all (C = N), equals keeping their order; "top" and
@@ -156,6 +158,9 @@ struct ConvolutionProblem {
   // One number a channel of what is wanted (kResult or kImage).
   bool has_bias = false;
   int64_t bias_stride = 1;
+  // An array of the result's sizes, which is added before the activation; of kResult.
+  bool has_added = false;
+  int64_t added_strides[2 + kMaxSpatial] = {};
   Activation activation = Activation::kNone;  // of kResult or kImage
   Precision precision;
   bool deterministic = false;
@@ -167,6 +172,7 @@ inline constexpr int kImageOperand = 0;
 inline constexpr int kWeightsOperand = 1;
 inline constexpr int kResultOperand = 2;
 inline constexpr int kBiasOperand = 3;
+inline constexpr int kAddedOperand = 4;
 
 // The operand that is computed.
 int WrittenOperand(ConvolutionProblem::Wanted wanted);
@@ -233,8 +239,8 @@ using ExternProblem = std::variant<MatmulProblem, ConvolutionProblem,
                                    OrderProblem, AttentionProblem>;
 
 // The addresses of one call. Of a matmul: a, b, bias (null without), out. Of a
-// convolution: image, weights, result, bias (null without); the wanted one of
-// the first three is written, the others read. Of an order: x, values, places. Of
+// convolution: image, weights, result, bias, what is added (null without); the
+// wanted one of the first three is written, the others read. Of an order: x, values, places. Of
 // an attention: see above, null for those that it lacks.
 inline constexpr int kMaxExternOperands = 12;
 struct ExternBuffers {

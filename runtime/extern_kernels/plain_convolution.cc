@@ -36,10 +36,12 @@ class PlainConvolution final : public PreparedCall {
       : p_(problem), threads_(threads) {}
 
   absl::Status Run(const ExternBuffers& buffers, Stream) const override {
-    const Work work{this, static_cast<T*>(buffers.operand[0]),
+    const Work work{this,
+                    static_cast<T*>(buffers.operand[0]),
                     static_cast<T*>(buffers.operand[1]),
                     static_cast<T*>(buffers.operand[2]),
-                    static_cast<const T*>(buffers.operand[3])};
+                    static_cast<const T*>(buffers.operand[kBiasOperand]),
+                    static_cast<const T*>(buffers.operand[kAddedOperand])};
     threads_.ParallelFor(
         Planes(), 1,
         [](void* context, int64_t begin, int64_t end) {
@@ -59,6 +61,7 @@ class PlainConvolution final : public PreparedCall {
     T* weights;
     T* result;
     const T* bias;
+    const T* added;
   };
 
   int64_t GroupChannels() const { return p_.image_channels / p_.groups; }
@@ -130,6 +133,8 @@ class PlainConvolution final : public PreparedCall {
                  double{work.weights[At(p_.weight_strides, k, c, tap)]};
         });
       }
+      if (p_.has_added)
+        sum += double{work.added[At(p_.added_strides, n, k, place)]};
       Put(sum, work.result[At(p_.result_strides, n, k, place)]);
     });
   }

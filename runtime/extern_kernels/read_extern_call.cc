@@ -151,11 +151,28 @@ bool TakeArrays(const ExternOperand& image, const ExternOperand& weights,
   return true;
 }
 
+// What is added to a convolution's result, its last input: false when it is not of
+// that result's sizes.
+bool TakeAdded(const ExternCall& call, ConvolutionProblem& problem,
+               ExternPart& part) {
+  const ExternOperand& array = call.inputs.back();
+  if (problem.wanted != Wanted::kResult ||
+      array.sizes != call.outputs[0].sizes) {
+    return false;
+  }
+  problem.has_added = true;
+  std::copy(array.strides.begin(), array.strides.end(), problem.added_strides);
+  part.operand[kAddedOperand] = static_cast<int>(call.inputs.size()) - 1;
+  return true;
+}
+
 absl::StatusOr<ExternPart> ReadConvolution(const ExternCall& call) {
-  const bool with_bias = call.inputs.size() == 3;
-  RETURN_IF_ERROR(CheckCounts(call, with_bias ? 3 : 2, 1));
-  RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/false));
   ExternAttributes attributes(call);
+  ASSIGN_OR_RETURN(const int64_t added, attributes.Int("added", 0));
+  const size_t arrays_read = added != 0 ? 3 : 2;
+  const bool with_bias = call.inputs.size() == arrays_read + 1;
+  RETURN_IF_ERROR(CheckCounts(call, arrays_read + (with_bias ? 1 : 0), 1));
+  RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/false));
   ConvolutionProblem problem;
   ASSIGN_OR_RETURN(const absl::string_view wanted, attributes.Text("wanted"));
   ASSIGN_OR_RETURN(problem.wanted, WantedOf(wanted));
@@ -196,6 +213,7 @@ absl::StatusOr<ExternPart> ReadConvolution(const ExternCall& call) {
     problem.bias_stride = bias.strides[0];
     part.operand[kBiasOperand] = 2;
   }
+  if (added != 0 && !TakeAdded(call, problem, part)) return Contradiction(call);
   part.problem = problem;
   return part;
 }

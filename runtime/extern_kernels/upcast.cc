@@ -137,8 +137,8 @@ class Upcast final : public PreparedCall {
 
   absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
     int64_t bytes = 0;
-    std::array<int64_t, 4> starts;
-    for (int i = 0; i < 4; ++i) {
+    std::array<int64_t, kOperands> starts;
+    for (int i = 0; i < kOperands; ++i) {
       starts[i] = bytes;
       bytes += (operands[i].bytes + 63) / 64 * 64;
     }
@@ -146,7 +146,7 @@ class Upcast final : public PreparedCall {
                      device_.allocator().Allocate(bytes, stream));
     ExternBuffers wide;
     wide.workspace = buffers.workspace;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < kOperands; ++i) {
       if (buffers.operand[i] == nullptr) continue;
       wide.operand[i] = static_cast<char*>(room) + starts[i];
       if (i == written) continue;
@@ -168,7 +168,8 @@ class Upcast final : public PreparedCall {
   absl::string_view library() const override { return inner->library(); }
   std::string algorithm() const override { return inner->algorithm(); }
 
-  std::array<Conversion, 4> operands;
+  static constexpr int kOperands = 5;
+  std::array<Conversion, kOperands> operands;
   int written = 0;
   std::shared_ptr<const PreparedCall> inner;
 
@@ -245,6 +246,14 @@ ExternProblem Widened(const ConvolutionProblem& p, Upcast& call) {
     bias.strides[0] = p.bias_stride;
     call.operands[3] = MakeConversion(bias, p.dtype);
     wide.bias_stride = call.operands[3].wide.strides[0];
+  }
+  if (p.has_added) {
+    call.operands[kAddedOperand] = MakeConversion(
+        TensorLayout(p.batch, p.result_channels, p.result, p.added_strides),
+        p.dtype);
+    const auto& strides_of_added = call.operands[kAddedOperand].wide.strides;
+    std::copy(strides_of_added.begin(), strides_of_added.end(),
+              wide.added_strides);
   }
   return wide;
 }

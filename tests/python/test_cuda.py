@@ -269,6 +269,44 @@ def test_training_under_autocast_is_no_worse_than_twice_inductors_error():
     assert error["kiln"] <= 2 * error["inductor"], error
 
 
+class Residual(torch.nn.Module):
+    """Two convolutions with batch norms, the block's input added, and a convolution behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = (
+            torch.nn.Conv2d(64, 64, 3, padding=1, bias=False) for _ in range(3)
+        )
+        self.norms = torch.nn.ModuleList(torch.nn.BatchNorm2d(64) for _ in range(2))
+        for norm in self.norms:
+            torch.nn.init.normal_(norm.running_mean)
+            torch.nn.init.uniform_(norm.running_var, 0.5, 2)
+            torch.nn.init.normal_(norm.weight)
+
+    def forward(self, x):
+        y = F.relu(self.norms[0](self.first(x)))
+        return self.last(F.relu(self.norms[1](self.second(y)) + x))
+
+
+@pytest.mark.parametrize("autocast", [True, False])
+def test_cudnn_computes_what_stands_behind_a_convolution_while_it_writes(autocast):
+    exact = Residual().cuda().eval()
+    x = torch.randn(8, 64, 28, 28, device="cuda")
+    with torch.no_grad(), torch.autocast("cuda", torch.bfloat16, enabled=autocast):
+        model = exact if autocast else copy.deepcopy(exact).bfloat16()
+        x = x if autocast else x.bfloat16()
+        (graph,) = kiln.explain(model, x).graphs
+        whole = [call for call in graph.library_calls if call.endswith(" with its epilogue")]
+        assert [call.split(":")[0] for call in whole] == [
+            "convolution, bias, relu",
+            "convolution, bias, added, relu",
+        ]
+        found, eager = torch.compile(model, backend="kiln")(x), model(x)
+    with torch.no_grad():
+        due = copy.deepcopy(exact).double()(x.double())
+    assert (found - due).norm() <= 1.2 * (eager - due).norm()
+
+
 @pytest.mark.parametrize("make", FOREACH.values(), ids=FOREACH)
 def test_an_optimizers_step_is_few_launches_however_many_parameters_it_has(make):
     assert_a_step_is_few_launches(make, [*SHAPES, (1024, 1025)], "cuda")

@@ -158,9 +158,12 @@ void Convolve(const LibraryCall& call, absl::Span<const MemoryView> in,
                     sums[*at[written]] += product;
                   });
   const std::string activation = TextAttribute(call, "activation");
+  const bool adds = FloatAttribute(call, "added", 0) != 0;
+  const bool has_bias = in.size() > (adds ? 3 : 2);
   Walk(out.sizes, [&](const std::vector<int64_t>& at) {
     double value = sums[at];
-    if (in.size() > 2) value += in[2].At({at[1]}).f;
+    if (has_bias) value += in[2].At({at[1]}).f;
+    if (adds) value += in.back().At(at).f;
     out.Set(at, {Activated(activation, value), 0});
   });
 }

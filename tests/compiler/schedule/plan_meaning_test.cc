@@ -96,6 +96,46 @@ TEST(PlanMeaning, ContractionsAreWhatTheirOperatorsWere) {
       })");
 }
 
+// Calls of a graph's plan for CUDA that have an attribute.
+int CallsWith(absl::string_view graph_text, absl::string_view name) {
+  int calls = 0;
+  const PassEnv env{*TargetFromName("sm_90"), {}};
+  for (const PlannedStep& step : PlanWith(graph_text, env).steps) {
+    const auto* call = std::get_if<LibraryCall>(&step);
+    if (call == nullptr) continue;
+    for (const Attribute& attribute : call->attributes)
+      calls += attribute.name == name;
+  }
+  return calls;
+}
+
+TEST(PlanMeaning, ConvolutionsOfHalfTypesTakeTheirBatchNormAndRelu) {
+  constexpr char kText[] = R"(
+      graph @g() on cuda(%x: bf16[2, 4, 12, 10], %w: bf16[8, 4, 3, 3], %g: f32[8],
+                         %b: f32[8], %m: f32[8], %v: f32[8]) -> (%y) {
+        %k = convolution(%x, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+        %e = mul.Tensor(%v, %v)
+        %n, %p, %q = _native_batch_norm_legit_no_training(%k, %g, %b, %m, %e, 0.1, 0.5)
+        %r = relu(%n)
+        %y, %i = max_pool2d_with_indices(%r, [2, 2], [2, 2])
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(CallsWith(kText, "activation"), 1);
+}
+
+TEST(PlanMeaning, ConvolutionsOfHalfTypesTakeWhatIsAddedBeforeTheirRelu) {
+  constexpr char kText[] = R"(
+      graph @g() on cuda(%x: bf16[2, 8, 6, 4], %w: bf16[8, 8, 1, 1], %b: bf16[8]) -> (%y) {
+        %k = convolution(%x, %w, %b, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+        %z = sin(%x)
+        %s = add.Tensor(%z, %k)
+        %r = relu(%s)
+        %y, %i = max_pool2d_with_indices(%r, [2, 2], [2, 2])
+      })";
+  ExpectMeansTheSame(kText);
+  EXPECT_EQ(CallsWith(kText, "added"), 1);
+}
+
 TEST(PlanMeaning, WhatIsPaddedInPlaceIsWhatWasCopied) {
   // By one column and by some, transposed, beside other readers.
   ExpectMeansTheSame(R"(

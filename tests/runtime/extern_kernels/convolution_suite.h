@@ -27,7 +27,6 @@ struct ConvolutionLibraryCase {
   const char* name;
   OpenedDevice (*open)();
   std::vector<DType> dtypes;
-  bool activates = false;
 };
 
 struct ConvolutionShape {
@@ -171,25 +170,27 @@ class ConvolutionSuite : public testing::TestWithParam<ConvolutionLibraryCase> {
   static constexpr absl::string_view kNames[] = {"image", "weights", "result"};
 
   absl::Status Run(const Case& c, Array wanted, std::vector<Operand*> inputs,
-                   Operand& output, absl::string_view activation) {
+                   Operand& output, absl::string_view activation,
+                   bool adds = false) {
     auto attributes = Attributes(c.shape);
+    if (adds) attributes.push_back({"added", int64_t{1}});
     attributes.push_back({"wanted", kNames[static_cast<int>(wanted)]});
     attributes.push_back({"activation", activation});
     return RunCall({.name = "convolution", .attributes = attributes}, inputs,
                    {&output}, *opened_.device, *opened_.externs);
   }
 
-  // `inputs`: x, w and perhaps a bias.
+  // `inputs`: x, w, perhaps a bias, and what is added if something is.
   absl::Status RunForward(Case& c, std::vector<Operand*> inputs,
-                          absl::string_view activation) {
+                          absl::string_view activation, bool adds = false) {
     // A transposed one has x for its result.
     if (c.shape.transposed) std::swap(inputs[0], inputs[1]);
     return Run(c, c.shape.transposed ? Array::kImage : Array::kResult,
-               std::move(inputs), c.y, activation);
+               std::move(inputs), c.y, activation, adds);
   }
 
-  void CheckForward(Case& c, bool with_bias,
-                    absl::string_view activation = "") {
+  void CheckForward(Case& c, bool with_bias, absl::string_view activation = "",
+                    Operand* added = nullptr) {
     std::vector<double> due = Zeros(c.y);
     if (with_bias) {
       ForEachIndex(c.y.sizes(), [&](const std::vector<int64_t>& place) {
@@ -199,13 +200,20 @@ class ConvolutionSuite : public testing::TestWithParam<ConvolutionLibraryCase> {
     ForEachProduct(c, [&](const auto& x, const auto& w, const auto& y) {
       due[c.y.Offset(y)] += c.x.At(x) * c.w.At(w);
     });
+    if (added != nullptr) {
+      ForEachIndex(c.y.sizes(), [&](const std::vector<int64_t>& place) {
+        due[c.y.Offset(place)] += added->At(place);
+      });
+    }
     if (activation == "relu") {
       for (double& value : due) value = std::max(value, 0.0);
     }
-    c.y.FillWith(99);
+    c.y.FillWith(std::numeric_limits<double>::quiet_NaN());
     std::vector<Operand*> inputs = {&c.x, &c.w};
     if (with_bias) inputs.push_back(&c.bias);
-    const absl::Status status = RunForward(c, inputs, activation);
+    if (added != nullptr) inputs.push_back(added);
+    const absl::Status status =
+        RunForward(c, inputs, activation, added != nullptr);
     ASSERT_TRUE(status.ok()) << status;
     ExpectEqual(c.y, due, "y");
   }
@@ -374,7 +382,6 @@ TEST_P(ConvolutionSuite, ADeterministicOneGivesEqualBits) {
 }
 
 TEST_P(ConvolutionSuite, AReluComesLastAndKeepsANaN) {
-  if (!GetParam().activates) GTEST_SKIP() << "the compiler knows that";
   for (const DType dtype : GetParam().dtypes) {
     for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
       for (const bool transposed : {false, true}) {
@@ -397,6 +404,35 @@ TEST_P(ConvolutionSuite, AReluComesLastAndKeepsANaN) {
   }
 }
 
+// What is added lies as the result does, or otherwise; the place of the result holds
+// NaN before.
+TEST_P(ConvolutionSuite, WhatIsAddedComesBeforeTheRelu) {
+  for (const DType dtype : GetParam().dtypes) {
+    for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+      for (const Format other : {Format::kContiguous, Format::kChannelsLast}) {
+        for (const absl::string_view activation : {"relu", ""}) {
+          Case c = Make({.image = {9, 8},
+                         .window = {3, 3},
+                         .stride = {1},
+                         .padding = {1},
+                         .dilation = {1},
+                         .x_channels = 16,
+                         .y_channels = 32},
+                        dtype, format);
+          Operand added = Tensor(dtype, c.y.sizes(), other);
+          added.FillWithSmallIntegers(random_);
+          for (const bool with_bias : {true, false}) {
+            SCOPED_TRACE(absl::StrCat(ShortName(dtype), " ", activation, " ",
+                                      with_bias, format == other));
+            CheckForward(c, with_bias, activation, &added);
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_P(ConvolutionSuite, AnEmptyBatchGivesAnEmptyResult) {
   for (const DType dtype : GetParam().dtypes) {
     Case c = Make({.image = {5, 5},
@@ -407,6 +443,7 @@ TEST_P(ConvolutionSuite, AnEmptyBatchGivesAnEmptyResult) {
                    .batch = 0},
                   dtype, Format::kContiguous);
     CheckForward(c, /*with_bias=*/false);
+    CheckForward(c, /*with_bias=*/true, "relu");
     CheckBackward(c);
   }
 }

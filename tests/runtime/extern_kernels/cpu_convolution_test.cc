@@ -36,12 +36,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(ConvolutionLibraryCase{"cpu",
                                            OpenCpu,
                                            {DType::kFloat32, DType::kFloat64,
-                                            DType::kFloat16, DType::kBFloat16},
-                                           /*activates=*/true},
+                                            DType::kFloat16, DType::kBFloat16}},
                     ConvolutionLibraryCase{"plain",
                                            OpenPlain,
-                                           {DType::kFloat32, DType::kFloat64},
-                                           /*activates=*/true}),
+                                           {DType::kFloat32, DType::kFloat64}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
