@@ -19,12 +19,15 @@ struct Kind {
   RandomFunctionOptions functions;
   bool has_backwards = false;
   bool keeps_stale = false;  // outputs of earlier iterations, unread
+  // Calls come from two threads, parameters move, bodies fail, and pools are lost.
+  bool is_disturbed = false;
 };
 
 class Program {
  public:
   Program(int seed, const Kind& kind)
       : dice_(seed), kind_(kind), plain_(Reuse::kNever) {
+    if (kind_.is_disturbed && dice_.OneIn(2)) rig_.framework.LosePools();
     const int functions = 1 + dice_.Below(4);
     for (int i = 0; i < functions; ++i) AddFunction();
   }
@@ -59,6 +62,8 @@ class Program {
   }
 
   const TreeCounters& counters() const { return rig_.tree.counters(); }
+  int failures() const { return failures_; }
+  int thread_changes() const { return rig_.framework.thread_changes; }
 
  private:
   // One tensor of the user in both worlds.
@@ -156,8 +161,18 @@ class Program {
     });
   }
 
+  // For the next call.
+  void Disturb(Known& known) {
+    if (dice_.OneIn(6)) thread_ = dice_.Below(2);
+    if (known.function.has_parameter && dice_.OneIn(6)) {
+      known.parameter = Fresh();
+    }
+    if (dice_.OneIn(10)) rig_.framework.FailNext(absl::AbortedError("a body"));
+  }
+
   void Call() {
-    const Known& known = known_[dice_.Below(static_cast<int>(known_.size()))];
+    Known& known = known_[dice_.Below(static_cast<int>(known_.size()))];
+    if (kind_.is_disturbed) Disturb(known);
     const int inputs = known.function.inputs;
     std::vector<Pair> chosen;
     for (int i = 0; i < inputs; ++i) {
@@ -171,7 +186,14 @@ class Program {
       if (known.function.consumed[i]) Forget(chosen[i].plain->storage());
     }
     chosen.clear();
-    FakeTensors outputs = rig_.Continue(known.id, std::move(tree));
+    FakeTensors outputs;
+    const absl::Status status =
+        rig_.TryCall(known.id, std::move(tree), outputs, thread_);
+    if (kind_.is_disturbed && status == absl::AbortedError("a body")) {
+      ++failures_;
+      return;
+    }
+    ASSERT_TRUE(status.ok()) << status;
     FakeTensors expected = known.body(plain_, std::move(plain));
     ASSERT_EQ(outputs.size(), expected.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -195,6 +217,8 @@ class Program {
   std::vector<Known> known_;
   std::vector<Pair> kept_;
   std::vector<FakeTensorPtr> stale_;
+  int64_t thread_ = 0;
+  int failures_ = 0;
 };
 
 class RandomPrograms : public testing::TestWithParam<Kind> {};
@@ -204,6 +228,7 @@ constexpr int kSteps = 120;
 
 TEST_P(RandomPrograms, HoldWhatTheyWouldInMemoryOfTheirOwn) {
   TreeCounters all;
+  int failures = 0, thread_changes = 0;
   for (int seed = 1; seed <= 250; ++seed) {
     SCOPED_TRACE(seed);
     Program program(seed, GetParam());
@@ -213,11 +238,15 @@ TEST_P(RandomPrograms, HoldWhatTheyWouldInMemoryOfTheirOwn) {
     all.recordings += program.counters().recordings;
     all.replays += program.counters().replays;
     all.checkpoints += program.counters().checkpoints;
+    failures += program.failures();
+    thread_changes += program.thread_changes();
   }
   // They do what they are there for.
   EXPECT_GT(all.recordings, 2000);
   EXPECT_GT(all.replays, 2000);
   EXPECT_GT(all.checkpoints, 500);
+  EXPECT_EQ(failures > 500, GetParam().is_disturbed);
+  EXPECT_EQ(thread_changes > 500, GetParam().is_disturbed);
   std::cout << all.recordings << " recordings, " << all.replays << " replays, "
             << all.checkpoints << " restores\n";
 }
@@ -227,7 +256,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Kind{"Kept", {}, false, true},
                     Kind{"Consumed", {.consumes_inputs = true}},
                     Kind{"Written", {.writes_to_inputs = true}},
-                    Kind{"Backwards", {.consumes_inputs = true}, true}),
+                    Kind{"Backwards", {.consumes_inputs = true}, true},
+                    Kind{"Disturbed", {}, false, true, true},
+                    Kind{"DisturbedAndConsumed",
+                         {.consumes_inputs = true},
+                         true,
+                         false,
+                         true}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
