@@ -283,6 +283,20 @@ def test_the_backend_is_called_what_an_option_says(device):
     assert event.kwinputs["kernel_backend"] == "triton"
 
 
+def test_a_model_has_its_own_word_for_the_backend(device):
+    x, y = two(device, 4, 4)
+    own = warm(add_sin_cos, x, y, options={"kernel_backend": "triton"})
+    other = torch.compile(lambda x, y: (x * y).sin(), backend="kiln")
+    for _ in range(2):
+        other(x, y)
+    seen = profiled(lambda: (own(x, y), other(x, y)), device)
+    found = {event.name: event.kwinputs["kernel_backend"] for event in launches(seen)}
+    assert found == {
+        "kiln_poi_fused_add_cos_sin_0": "triton",
+        "kiln_poi_fused_mul_sin_0": "kiln",
+    }
+
+
 def test_without_a_profiler_and_hooks_nothing_is_told(device, monkeypatch):
     from kiln import _native, launches as module
 

@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import fx
 
-from . import _native, service, wire
+from . import _native, config, service, wire
 from .artifacts import count_unsigned
 from .background import anew, finished, in_background, side_by_side
 from .config import OPTIONS
@@ -22,7 +22,7 @@ from .forked import open_in_child
 from .fx_export import Exported, export, value_of
 from .graph_choice import Choice
 from .input_room import PADS_INPUTS, checked, counts_pads
-from .kernel_names import KernelNames
+from .kernel_names import KernelNames, SegmentNames
 from .plain_recipe import Written, from_plain, plain_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
@@ -155,6 +155,9 @@ class CompiledGraph(_native.Called, OutputCode):
         self.choice = choice
         self.trace = options["trace"]
         self.pads_inputs = options[PADS_INPUTS]
+        # What an option of this model alone says; the process's is read at each launch.
+        own = options["kernel_backend"]
+        self.kernel_backend = None if own == config.kernel_backend else own
         self._within = wire_options({**options, PADS_INPUTS: False})
         self._random_on_host = bool(options["fallback_random"])
         self._is_inference = is_inference
@@ -305,8 +308,9 @@ class CompiledGraph(_native.Called, OutputCode):
         names = KernelNames(self)
         for number, (step, callable_) in enumerate(zip(kiln_steps(self.recipe), callables)):
             count_compile(callable_)
-            if len(callables) > 1:
-                _native.name_kernels(callable_, partial(names.of, number))
+            if len(callables) > 1 or self.kernel_backend is not None:
+                own = SegmentNames(names, number, self.kernel_backend)
+                _native.name_kernels(callable_, own)
             # An operator whose p is 0 is compiled to one that draws nothing.
             step.has_random &= bool(_native.report(callable_)["reads_seed"])
         eager, draw = self._in_pytorch(), seeds_of(self.device)
@@ -354,7 +358,7 @@ class CompiledGraph(_native.Called, OutputCode):
 
     _KEPT = (
         *("_boxed_call", "name", "hosts", "recipe", "device", "options", "choice", "trace"),
-        *("pads_inputs", "donated"),
+        *("pads_inputs", "donated", "kernel_backend"),
     )
 
     def __getstate__(self) -> dict[str, object]:

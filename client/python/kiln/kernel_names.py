@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 _KERNELS = 8  # a text of a callable
 
 
+class SegmentNames:
+    """What launches of one of a graph's segments are called: called with a label. ``backend``: what
+    the graph's model says of who made its kernels; None: the option of the process says so."""
+
+    def __init__(self, names: KernelNames, segment: int, backend: str | None) -> None:
+        self._names, self._segment, self.backend = names, segment, backend
+
+    def __call__(self, label: str) -> str:
+        return self._names.of(self._segment, label)
+
+
 class KernelNames:
     """Of one graph, which this does not keep. Thread-safe."""
 

@@ -15,12 +15,16 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch.autograd import profiler
 
 from . import _native, config, service
 from .forked import open_in_child
+
+if TYPE_CHECKING:
+    from .kernel_names import SegmentNames
 
 # By Kiln's number of it (kiln.h).
 _DTYPES = {
@@ -197,12 +201,12 @@ def _write(path: Path, text: str) -> None:
     part.replace(path)
 
 
-def _attributes_of(launch: Launch) -> dict[str, object]:
+def _attributes_of(launch: Launch, backend: str | None) -> dict[str, object]:
     path, name = _file_of(launch)
     block = launch["block"]
     mapping = dict(pair.split("=") for pair in launch["mapping"].split(",") if pair)
     return {
-        "kernel_backend": config.kernel_backend,
+        "kernel_backend": config.kernel_backend if backend is None else backend,
         "kernel_file": path,
         "kernel_hash": name,
         "kernel_kwargs": launch["mapping"],
@@ -217,11 +221,12 @@ def _attributes_of(launch: Launch) -> dict[str, object]:
 
 
 def _enter(
-    capsule: object, label: str, ordinal: int, name_of: Callable[[str], str] | None
+    capsule: object, label: str, ordinal: int, name_of: SegmentNames | None
 ) -> tuple:
-    """``name_of``: as kernel_names.py has it, of one of several segments."""
+    """``name_of``: of one of several segments, or of a model with an option of its own."""
     launch = Launch(capsule, label if name_of is None else name_of(label), ordinal)
-    return _entered(launch, lambda: (_arguments_of(launch), _attributes_of(launch)))
+    backend = None if name_of is None else name_of.backend
+    return _entered(launch, lambda: (_arguments_of(launch), _attributes_of(launch, backend)))
 
 
 # What a profiler that is on when a device graph is replayed notes in its trace; graph_device.py.
