@@ -1,6 +1,8 @@
 """What device graphs are told of an ATen graph, and the tree's binding: without a GPU."""
 
+import copy
 import dataclasses
+import pickle
 import types
 
 import pytest
@@ -9,7 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import kiln
-from kiln import _native, graph_choice, look, service
+from kiln import _native, graph_choice, graph_trees, look, service
+from kiln.compiled_graph import CompiledGraph, recording
 from kiln.graph_choice import Choice, Chooser, annotated
 from kiln.graph_device import GraphDevice
 from kiln.graph_facts import facts_of
@@ -87,8 +90,10 @@ def test_an_annotation_overrides_the_option(on, forward, backward, graphs, skips
         chooser = Chooser(options)
         choices = [chooser.choose(module, kind) for kind in ("forward", "backward")]
     assert tuple(c is not None and c.facts is not None for c in choices) == graphs
-    # One whose forward is a graph tells the tree that it ran.
-    assert (choices[1] is not None) == graphs[0]
+    # One whose forward is a graph tells the tree that it ran; another says why it is none.
+    assert (choices[1] is not None and choices[1].follows is None) == graphs[0]
+    asked = on or bool(forward)
+    assert (choices[1] is not None and choices[1].follows is not None) == (asked and not graphs[0])
     told = [f"disabling cudagraphs{which} due to override_cudagraphs annotation" for which in skips]
     assert [record.getMessage() for record in caplog.records] == told
     assert kiln.counters["cudagraph_skips"] == len(skips)
@@ -106,15 +111,21 @@ def test_an_annotation_disables_an_inference():
 
 
 @pytest.mark.parametrize("kind", ["forward", "inference"])
-def test_a_trace_switches_device_graphs_off_and_says_so(kind):
+@pytest.mark.parametrize("option", [{"trace": "/tmp"}, {"can_inplace_pad_graph_input": True}])
+def test_an_option_that_switches_device_graphs_off_says_so(kind, option):
     kiln.counters.clear()
-    chooser = Chooser({**OPTIONS, "cudagraphs": True, "trace": "/tmp"})
+    chooser = Chooser({**OPTIONS, "cudagraphs": True, **option})
     choice = chooser.choose(traced(lambda x: x + 1, "cuda"), kind)
-    assert (choice.device_graphs, choice.skip) == (0, "skipping cudagraphs due to the option trace")
+    why = f"skipping cudagraphs due to the option {next(iter(option))}"
+    assert (choice.device_graphs, choice.skip) == (0, why)
     assert kiln.counters["cudagraph_skips"] == 1
-    assert chooser.choose(traced(lambda x: x + 1, "cuda"), "backward") is None
-    unasked = Chooser({**OPTIONS, "trace": "/tmp"})
-    assert unasked.choose(traced(lambda x: x + 1, "cuda"), kind) is None
+    backward = chooser.choose(traced(lambda x: x + 1, "cuda"), "backward")
+    follows = "no device graph, since its forward is none"
+    assert (backward.device_graphs, backward.skip, backward.follows) == (0, None, follows)
+    assert kiln.counters["cudagraph_skips"] == 1
+    unasked = Chooser({**OPTIONS, **option})
+    for which in (kind, "backward"):
+        assert unasked.choose(traced(lambda x: x + 1, "cuda"), which) is None
 
 
 @pytest.mark.parametrize("kind", ["forward", "inference"])
@@ -137,12 +148,35 @@ def test_a_skip_is_told_again_of_what_a_cache_has_kept(caplog):
     assert kiln.counters["cudagraph_skips"] == 2
 
 
+def test_a_graph_that_comes_from_a_cache_tells_of_its_skip(caplog):
+    torch._dynamo.reset()
+    with recording() as graphs:
+        torch.compile(lambda x: x * 2 + 1, backend="kiln")(torch.ones(4))
+    (graph,) = graphs
+    graph.choice = Choice(None, dict(OPTIONS), "skipping cudagraphs due to x")
+    kept = copy.copy(graph)
+    kept.prepare_for_serialization()
+    loaded = object.__new__(CompiledGraph)
+    loaded.__setstate__(pickle.loads(pickle.dumps(kept.__getstate__())))
+    kiln.counters.clear()
+    with caplog.at_level("WARNING", logger="kiln"):
+        loaded.post_compile()
+    said = [record.getMessage() for record in caplog.records if record.name == "kiln"]
+    assert said == ["skipping cudagraphs due to x"]
+    assert kiln.counters["cudagraph_skips"] == 1
+    assert torch.equal(loaded([torch.ones(4)])[0], torch.full((4,), 3.0))
+
+
 def test_explain_tells_of_device_graphs(monkeypatch):
     module = traced(lambda x: x + 1, "cuda")
     options = {**OPTIONS, "cudagraphs": True}
     whole = Chooser(options).choose(module, "inference")
     parted = dataclasses.replace(whole, parts=[{}, {}], cuts=["aten.item.default: cpu ops"])
     skipped = dataclasses.replace(whole, facts=None, skip="skipping cudagraphs due to x")
+    follows = dataclasses.replace(whole, facts=None, follows="no device graph, since its forward is none")
+    again = types.SimpleNamespace(told=lambda: ["Re-recording function 7"])
+    silent = types.SimpleNamespace(told=list)
+    cases = [(whole, [again]), (parted, [silent, silent]), (skipped, []), (follows, [])]
     graphs = [
         types.SimpleNamespace(
             name=f"inference_{n}",
@@ -151,15 +185,18 @@ def test_explain_tells_of_device_graphs(monkeypatch):
             callables=[],
             refusal=None,
             choice=choice,
-            graph_functions=[types.SimpleNamespace(told=lambda: ["Re-recording function 7"])] * (n == 0),
+            graph_functions=functions,
         )
-        for n, choice in enumerate([whole, parted, skipped, None])
+        for n, (choice, functions) in enumerate([*cases, (None, []), (whole, [])])
     ]
     monkeypatch.setattr(look, "_compiled", lambda *_, **__: graphs)
     monkeypatch.setattr(look, "of_graph", lambda graph: [])
+    monkeypatch.setattr(graph_trees, "what_is_missing", lambda: "_CUDAGraph")
     told = kiln.explain(lambda: None)
-    assert [graph.device_graphs for graph in told.graphs] == [1, 2, 0, 0]
-    assert [graph.skip for graph in told.graphs] == [None, None, "skipping cudagraphs due to x", None]
+    off = "device graphs are off: this PyTorch has no torch._C._CUDAGraph"
+    assert [graph.device_graphs for graph in told.graphs] == [1, 2, 0, 0, 0, 0]
+    skips = [None, None, skipped.skip, follows.follows, None, off]
+    assert [graph.skip for graph in told.graphs] == skips
     assert str(told).splitlines() == [
         "inference_0: 1 compiled, 0 host kernels, 1 device graphs",
         "  Re-recording function 7",
@@ -168,6 +205,10 @@ def test_explain_tells_of_device_graphs(monkeypatch):
         "inference_2: 1 compiled, 0 host kernels",
         "  skipping cudagraphs due to x",
         "inference_3: 1 compiled, 0 host kernels",
+        "  no device graph, since its forward is none",
+        "inference_4: 1 compiled, 0 host kernels",
+        "inference_5: 1 compiled, 0 host kernels",
+        f"  {off}",
     ]
 
 
@@ -181,6 +222,7 @@ def test_a_part_that_is_no_graph_for_what_it_gives_is_told_of(caplog):
     assert cut.choice.parts == []
     assert any("reason=takes or gives what is no tensor" in text for text in said)
     assert "Created 2 graph partitions: 0 cudagraphable, 2 non-cudagraphable" in said
+    assert any("takes or gives what is no tensor" in text for text in cut.choice.cuts)
 
 
 def test_a_backward_keeps_the_addresses_of_its_forwards_parameters_alone(monkeypatch):

@@ -20,9 +20,9 @@ class Models:
     def __init__(self):
         self.tree = graph_trees.tree_of(7)
 
-    def add(self, program, static=(), mutated=(), mode=0, **options):
-        """A function of one tensor. ``mode``: of graph_facts.MODES."""
-        facts = {"mode": mode, "tensors": [0], "integers": [], "static": list(static)}
+    def add(self, program, static=(), mutated=(), mode=0, integers=(), **options):
+        """A function of one tensor, and of the integers behind it. ``mode``: of graph_facts.MODES."""
+        facts = {"mode": mode, "tensors": [0], "integers": list(integers), "static": list(static)}
         facts |= {"mutated": list(mutated), "names": ["weight"], "traces": ["where"]}
         facts |= {"output_traces": [None], "mutation_trace": ""}
         given = Chooser(kiln.config.snapshot(cudagraphs=True, **options))._options
@@ -280,3 +280,21 @@ def test_a_result_that_is_held_owns_its_memory_at_the_end_of_the_tree(models, mo
         del function, models.tree
         gc.collect()
     assert restored == [[held.untyped_storage()._cdata]]
+
+
+def test_sizes_that_get_no_graph_are_told_of_and_count_for_no_warning(models):
+    limits = {"cudagraph_capture_sizes": (8, 9), "cudagraph_dynamic_shape_warn_limit": 1}
+    kiln.counters.clear()
+    function = models.add(lambda inputs: [inputs[0] * 2], integers=[1], **limits)
+
+    def call(size):
+        models.tree.device.step()
+        function.direct([torch.ones(16), size])([torch.ones(16), size])
+
+    for size in (1, 2, 3, 8):
+        call(size)
+    unlisted = "no device graph of sizes that cudagraph_capture_sizes does not list"
+    assert function.told() == [unlisted]
+    call(9)
+    assert function.told()[0] == unlisted and "observed 2 distinct sizes" in function.told()[1]
+    assert kiln.counters["cudagraph_skips"] == 0

@@ -41,6 +41,7 @@ class Choice:
     parts: list[dict[str, object]] | None = None  # that are graphs (graph_partitions.py); None: all
     kind: str = "inference"
     cuts: list[str] = field(default_factory=list)  # operators that are in no graph, and why
+    follows: str | None = None  # why there is none, where that was told of another graph
 
     def tell(self) -> None:
         """Counts and tells of a graph that is skipped."""
@@ -67,7 +68,7 @@ class Choice:
     ) -> None:
         """Learns which steps of a plan that was cut, and of its recipe, are graphs."""
         self.parts = self.facts and parts_of(plan, reasons, recipe, module, self.facts)
-        self.cuts = cuts_of(plan, reasons)
+        self.cuts = cuts_of(plan, reasons, self.parts)
 
     def applied(
         self, program: Program, graph: CompiledGraph, segments: Sequence[tuple], make: Maker
@@ -77,8 +78,8 @@ class Choice:
         from . import graph_trees  # of PyTorch it imports what nothing else here needs
 
         if self.device_graphs == 0 or not graph_trees.can_be():
-            is_backward = self.kind == "backward"
-            return graph_trees.ungraphed(program, graph.device.index or 0) if is_backward else program
+            waited_for = self.kind == "backward" and self.follows is None
+            return graph_trees.ungraphed(program, graph.device.index or 0) if waited_for else program
         if self.parts is None:
             return graph_trees.graphed(program, graph.recipe, self.facts, graph)
         return graph_trees.graphed_in_parts(self.parts, graph, segments, make)
@@ -106,7 +107,8 @@ def annotation_of(options: dict[str, object]) -> tuple[bool | None, bool | None]
 # Beside the options of graphs: whether Dynamo hands a module's parameters to its graph as inputs.
 PARAMETERS_ARE_INPUTS = "parameters_are_inputs"
 _ANNOTATION = "cudagraph_annotation"
-_BY_TRACE = "skipping cudagraphs due to the option trace"
+_BY_OPTION = "skipping cudagraphs due to the option "
+_BY_FORWARD = "no device graph, since its forward is none"
 _BY_ANNOTATION = "disabling cudagraphs{} due to override_cudagraphs annotation"
 
 
@@ -115,12 +117,13 @@ class Chooser:
 
     def __init__(self, options: dict[str, object]) -> None:
         forward, backward = annotation_of(options)
-        wanted = options["cudagraphs"] if forward is None else forward
-        # A device graph's inputs may be copies, without what is between their rows.
-        self._wanted = wanted and not options["can_inplace_pad_graph_input"]
-        self._is_disabled = options["cudagraphs"] and not wanted
-        self._is_traced = self._wanted and bool(options["trace"])
-        self._wanted = self._wanted and not options["trace"]  # which waits for each step
+        self._asked = options["cudagraphs"] if forward is None else forward
+        self._is_disabled = options["cudagraphs"] and not self._asked
+        # A device graph's inputs may be copies, without what is between their rows; and a trace
+        # waits for each step.
+        others = [name for name in ("can_inplace_pad_graph_input", "trace") if options[name]]
+        self._against = others[0] if self._asked and others else None
+        self._wanted = self._asked and not others
         self._wanted_backward = backward is not False
         self._options = {name: options[name] for name in OF_GRAPHS}
         self._options[PARAMETERS_ARE_INPUTS] = parameters_are_inputs()
@@ -140,13 +143,14 @@ class Chooser:
             return self._choose_backward(module)
         if self._is_disabled:
             return self._skipped(_BY_ANNOTATION.format(""), kind)
-        if self._is_traced:
-            return self._skipped(_BY_TRACE, kind)
+        if self._against is not None:
+            return self._skipped(_BY_OPTION + self._against, kind)
         return self._choose(module, kind) if self._wanted else None
 
     def _choose_backward(self, module: fx.GraphModule) -> Choice | None:
         if not self._wanted or self._forward_is_none:
-            return None
+            is_told = self._asked or self._is_disabled
+            return Choice(None, self._options, kind="backward", follows=_BY_FORWARD) if is_told else None
         if self._wanted_backward:
             return self._choose(module, "backward")
         return self._skipped(_BY_ANNOTATION.format(" for backward"), "backward")

@@ -314,10 +314,17 @@ def parts_of(
     return parts
 
 
-def cuts_of(plan: Plan, reasons: Sequence[str | None]) -> list[str]:
-    """Of each operator that cuts a graph its name and why, once, for people."""
-    nodes = [(_nodes_of(step)[0], why) for step, why in zip(plan.steps, reasons) if why is not None]
-    return list(dict.fromkeys(f"{operator_of(node)}: {why}" for node, why in nodes))
+def cuts_of(
+    plan: Plan, reasons: Sequence[str | None], parts: Sequence[dict[str, object]] | None
+) -> list[str]:
+    """Of each operator that cuts a graph its name and why, once, for people; and of each part that
+    is none of `parts` its first operator."""
+    found = [(step, why) for step, why in zip(plan.steps, reasons) if why is not None]
+    if parts is not None:
+        starts = {part["start"] for part in parts}
+        left = [start for start, _ in _runs(reasons) if start not in starts]
+        found += [(plan.steps[start], _UNKNOWN) for start in left]
+    return list(dict.fromkeys(f"{operator_of(_nodes_of(step)[0])}: {why}" for step, why in found))
 
 
 def _is_known(node: fx.Node) -> bool:

@@ -99,14 +99,20 @@ def tell_of_skip(text: str, options: dict[str, object]) -> None:
     _log.warning("%s", text)
 
 
+def why_off() -> str | None:
+    """Why this PyTorch has no device graphs at all."""
+    missing = what_is_missing()
+    return missing and f"device graphs are off: this PyTorch has no torch._C.{missing}"
+
+
 def can_be() -> bool:
     """Whether this PyTorch has what graphs take; else tells so, once."""
     global _told_of_absence
-    missing = what_is_missing()
-    if missing is not None and not _told_of_absence:
+    why = why_off()
+    if why is not None and not _told_of_absence:
         _told_of_absence = True
-        tell(f"device graphs are off: this PyTorch has no torch._C.{missing}")
-    return missing is None
+        tell(why)
+    return why is None
 
 
 def _overlaps(tensor: torch.Tensor) -> bool:
@@ -143,7 +149,7 @@ class GraphFunction:
         self._options = options
         self._adding = threading.Lock()
         self._by_key: dict[tuple[int, ...], Program] = {}
-        self._warned = False
+        self._sizes = 0  # that get a device graph
         self.tree: Tree | None = None
 
     def direct(self, inputs: list) -> Program:
@@ -160,13 +166,15 @@ class GraphFunction:
     def _add(self, key: tuple[int, ...], inputs: list) -> Program:
         facts = self._facts
         if not self._is_captured(key):
+            if _UNLISTED not in self._told:
+                self._told.append(_UNLISTED)
             return self._plain()
-        self._warn_of_sizes()
         tensors = [inputs[place] for place in facts["tensors"]]
         if any(map(_overlaps, tensors)):
             self._told.append(_OVERLAPPING)
             tell_of_skip(_OVERLAPPING, self._options)
             return self._plain()
+        self._warn_of_sizes()
         if self.tree is None:
             self.tree = tree_of(self._index)
         static = [place for place in facts["static"] if place in facts["tensors"]]
@@ -204,15 +212,14 @@ class GraphFunction:
 
     def _warn_of_sizes(self) -> None:
         limit = self._options["cudagraph_dynamic_shape_warn_limit"]
-        seen = len(self._by_key) + 1
-        if self._warned or not limit or seen <= limit:
-            return
-        self._warned = True
-        self._told.append(_TOO_MANY_SIZES % seen)
-        _log.warning(_TOO_MANY_SIZES, seen)
+        self._sizes += 1
+        if limit and self._sizes == limit + 1:
+            self._told.append(_TOO_MANY_SIZES % self._sizes)
+            _log.warning(_TOO_MANY_SIZES, self._sizes)
 
 
 _OVERLAPPING = "skipping cudagraphs due to ['complex memory overlap']"
+_UNLISTED = "no device graph of sizes that cudagraph_capture_sizes does not list"
 _TOO_MANY_SIZES = (
     "CUDAGraph supports dynamic shapes by recording a new graph for each distinct input size. "
     "Recording too many CUDAGraphs may lead to extra overhead. We have observed %d distinct sizes. "

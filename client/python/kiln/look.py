@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,6 +14,10 @@ from .compiled_graph import REFUSALS, CompiledGraph, recording
 from .recompiles import Recompile, of_graph, traced_again
 from .telling import tell
 from .words import words_of
+
+if TYPE_CHECKING:
+    from .graph_choice import Choice
+    from .graph_trees import GraphFunction
 
 _PLAN, _SOURCES, _LIBRARY_CALLS = 1, 2, 9
 
@@ -111,6 +116,18 @@ def _library_calls(graph: CompiledGraph) -> list[str]:
     ]
 
 
+def _tell_of_graphs(
+    report: GraphReport, choice: Choice, functions: Sequence[GraphFunction]
+) -> None:
+    report.device_graphs, report.cuts = len(functions), choice.cuts
+    report.skip = choice.skip or choice.follows
+    if choice.device_graphs and not functions:
+        from . import graph_trees  # of PyTorch it imports what nothing else here needs
+
+        report.skip = graph_trees.why_off()
+    report.told = [text for one in functions for text in one.told()]
+
+
 def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     """Calls `fn` under the backend, anew, and tells what became of its graphs. Forgets what
     Dynamo had compiled. A refused graph is told of under ``KILN_STRICT=1`` too."""
@@ -123,9 +140,7 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
         report.library_calls = _library_calls(graph)
         choice = getattr(graph, "choice", None)  # what stands for a refused graph has none
         if choice is not None and graph.refusal is None:
-            report.device_graphs, report.cuts = choice.device_graphs, choice.cuts
-            report.skip = choice.skip
-            report.told = [text for one in graph.graph_functions for text in one.told()]
+            _tell_of_graphs(report, choice, graph.graph_functions)
         out.graphs.append(report)
         out.recompiles += of_graph(graph)
     return out
