@@ -32,9 +32,9 @@ namespace kiln {
 // and all runs are plain ones. So is a run that lends memory, makes its results,
 // watches inputs or launches, or is traced: no graph can do that.
 //
-// Recordings stay until this goes, or until Forget. Thread-safe: one call at a time is put on the
-// device, so that runs of several threads wait for one another; there they run
-// one after the other too, whichever streams they are on.
+// Recordings stay until this goes, or until Forget. Thread-safe: one call at a
+// time is put on the device, so that runs of several threads wait for one
+// another; there they run one after the other too, whichever streams they are on.
 class SessionGraphs {
  public:
   using Indices = absl::FunctionRef<std::vector<int>()>;

@@ -19,8 +19,8 @@ class Counters(collections.Counter[str]):
     """Counts by name; thread-safe to add to.
 
     ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache.
-    ``cache_miss``: not in its cache, so compiled for us, or for another who had asked before. ``recompiles``: graphs that Dynamo traced
-    again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
+    ``cache_miss``: not in its cache, so compiled for us, or for another who had asked before.
+    ``recompiles``: graphs that Dynamo traced again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
     ``eager_graphs``: graphs that Kiln refused. ``local_compiles``: done without a daemon.
     ``linear_cross_entropy``: linears that were joined with their loss.
 

@@ -92,8 +92,9 @@ def what_is_missing() -> str | None:
 def keep_cupti(cuda: str | None) -> None:
     """Before device graphs are used with CUPTI of CUDA `cuda`: up to 12.5 it crashes when it is torn
     down and begun again beside them, so profilers are told not to, and each that is on from here on
-    notes it in its trace: one that begins later when a graph is replayed. So they are where PyTorch's own switch says that no CUPTI may do it. What PyTorch
-    does where its own option says that there will be graphs."""
+    notes it in its trace: one that begins later when a graph is replayed. So they are where PyTorch's
+    own switch says that no CUPTI may do it. What PyTorch does where its own option says that there
+    will be graphs."""
     if cuda is None:
         return
     is_sound = tuple(map(int, cuda.split(".")[:2])) >= (12, 6)
