@@ -7,6 +7,7 @@ stream: a segment of that allocator serves its own stream alone.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import logging
 import os
@@ -60,6 +61,8 @@ NEEDED = (
 # Of threads, in what PyTorch hands on.
 _THREAD = "kiln_graph_thread"
 _threads = itertools.count(1)
+# Of a capture (CUstreamCaptureMode).
+_OF_THIS_THREAD = 1
 # Of an input (KilnGraphUse).
 _COPIED = 3
 # Of a note (KilnGraphNoteKind).
@@ -68,9 +71,10 @@ _NOTES = ("skip", "warning", "re-record", "dropped")
 _KEPT_NOTES = 1000
 
 
-# The allocator of host memory asks these, without end, whether they capture. A few of a function:
-# the tree records what fails three times in a row no more.
-_failed_captures: list[torch.cuda.CUDAGraph] = []
+# Captures that could not be ended at all, in torch 2.12: there the allocator of host memory asks them,
+# without end, whether they capture. A few of a function: the tree records what fails three times in a
+# row no more.
+_unended_captures: list[torch.cuda.CUDAGraph] = []
 
 
 # Where no history has who allocated what lies in the pool and is not known.
@@ -168,6 +172,27 @@ def _clean_libraries() -> Iterator[None]:
         _C._cudnn_set_conv_benchmark_empty_cache(emptying)
 
 
+class Capture(torch.cuda.CUDAGraph):
+    """A graph whose capture ends also where something has broken it."""
+
+    def capture_end(self) -> None:
+        try:
+            super().capture_end()
+        except RuntimeError:
+            self._end_another()
+            raise
+
+    def _end_another(self) -> None:
+        """The driver has ended the broken one, and PyTorch up to 2.11 has not let go of the pool. It
+        will where it can end one, in which nothing was captured. Later ones have, and refuse."""
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        if ctypes.CDLL("libcuda.so.1").cuStreamBeginCapture_v2(stream, _OF_THIS_THREAD) != 0:
+            return
+        with warnings.catch_warnings(), contextlib.suppress(RuntimeError):
+            warnings.simplefilter("ignore")  # that it is empty
+            super().capture_end()
+
+
 class GraphDevice:
     """One GPU. Its methods that native/graph_host.h names are called by the tree."""
 
@@ -214,9 +239,9 @@ class GraphDevice:
 
     @untraced
     def take_another_pool(self) -> bool:
-        """After a warm-up or a capture that failed. PyTorch's allocator of host memory goes on
-        capturing into the pool ("already recording to mempool_id"), and the error's traceback may hold
-        tensors in it that the tree does not know. What is alive there stays there."""
+        """After a warm-up or a capture that failed. The error's traceback may hold tensors in the pool
+        that the tree does not know, and PyTorch may not let captures into it ("already recording to
+        mempool_id"). What is alive there stays there."""
         self._open_pool()
         return True
 
@@ -287,7 +312,7 @@ class GraphDevice:
     ) -> tuple[list, Callable[[], None], list, list[int], list, list, Replay]:
         self.learn_leaves(inputs)
         self.tell_of_recording(body)
-        graph = torch.cuda.CUDAGraph()
+        graph = Capture()
         copied = [place for place, use in enumerate(uses) if use == _COPIED]
         count = getattr(body, "seeds", 0)  # graph_trees.py
         with torch.cuda.device(self.index):
@@ -323,7 +348,7 @@ class GraphDevice:
             pass
         else:
             _C._cuda_releasePool(self.index, self.pool)
-            _failed_captures.append(graph)
+            _unended_captures.append(graph)
         generator = torch.cuda.default_generators[self.index]
         if hasattr(generator, "graphsafe_set_state"):
             generator.graphsafe_set_state(generator.clone_state())

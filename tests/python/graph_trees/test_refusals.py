@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import kiln
+from kiln import graph_device
 from trees import graphs, partitions, recordings, skips, state
 
 
@@ -180,3 +181,5 @@ def test_a_capture_that_fails_leaves_the_next_ones():
         assert torch.equal(after(x), x * 3)
         assert torch.equal(before(x), x + 1)
     assert state()["recordings"] == 3
+    if not torch.__version__.startswith("2.12."):  # which cannot end it
+        assert graph_device._unended_captures == []
