@@ -7,6 +7,7 @@
 
 import ctypes
 import itertools
+import threading
 from types import SimpleNamespace
 
 import torch
@@ -33,6 +34,8 @@ class StandIn:
         self._ids = itertools.count()
         self.pools = 1
         self.thread_changes = 0
+        self.streams_of_threads = False
+        self.waits = []  # of a thread's stream for another's
         self._memory = []
         self._leaves = WeakIdKeyDictionary()
 
@@ -88,8 +91,12 @@ class StandIn:
     def close(self):
         pass
 
-    def change_thread(self):
+    def stream_of(self):
+        return threading.get_ident() if self.streams_of_threads else 5
+
+    def change_thread(self, before):
         self.thread_changes += 1
+        self.waits += [(before, self.stream_of())] if before != self.stream_of() else []
 
     def take_another_pool(self):
         self.pools += 1

@@ -246,7 +246,7 @@ class _Host:
     def warm_up(self, body, inputs):
         return body(inputs)
 
-    thread = GraphDevice.thread
+    thread, stream_of = GraphDevice.thread, int
 
     def take_another_pool(self):
         return False

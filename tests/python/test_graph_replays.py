@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -203,6 +204,35 @@ def test_after_a_failure_the_next_recordings_lie_in_another_pool(monkeypatch, ca
         assert call(double, x).tolist() == (x * 2).tolist()
         assert call(add, x).tolist() == (x + 1).tolist()
     assert tree.native.report()["recordings"] == 3
+    tree.native.shutdown()
+
+
+@pytest.mark.parametrize("streams_of_threads", [False, True])
+def test_threads_that_take_turns_wait_where_their_streams_differ(monkeypatch, streams_of_threads):
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    tree = Tree()
+    tree.device.streams_of_threads = streams_of_threads
+    function = tree.add(lambda inputs: [inputs.pop() + 1], 1)
+    held = []
+
+    def call(keep=False):
+        tree.device.step()
+        held[:] = function([torch.arange(4.0)])
+        if not keep:
+            held.clear()
+        return threading.get_ident()
+
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        turns = [one, other, other, one]
+        idents = [executor.submit(call).result() for executor in turns]
+        one.submit(call, keep=True).result()
+        other.submit(function, [torch.arange(4.0)]).result()  # runs plainly, and orders nothing
+        one.submit(held.clear).result()
+        idents += [executor.submit(call).result() for executor in (other, other, one)]
+    first, second = idents[0], idents[1]
+    pairs = [(first, second), (second, first), (first, second), (second, first)]
+    assert tree.device.thread_changes == len(pairs)
+    assert tree.device.waits == (pairs if streams_of_threads else [])
     tree.native.shutdown()
 
 

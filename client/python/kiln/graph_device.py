@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import logging
 import os
@@ -44,6 +45,7 @@ NEEDED = (
     "_cuda_setCheckpointPoolState",
     "_cuda_cudaCachingAllocator_raw_delete",
     "_cuda_clearCublasWorkspaces",
+    "_cuda_getCurrentRawStream",
     "_is_key_in_tls",
     "_get_obj_in_tls",
     "_stash_obj_in_tls",
@@ -205,6 +207,7 @@ class GraphDevice:
         self.notes: deque[tuple[str, int, str]] = deque(maxlen=_KEPT_NOTES)
         self._ids = itertools.count()
         self._leaves = WeakIdKeyDictionary()
+        self.stream_of = functools.partial(_C._cuda_getCurrentRawStream, index)
         self._keeps_pool: torch.cuda.CUDAGraph | None = None
         self._open_pool()
 
@@ -234,8 +237,15 @@ class GraphDevice:
         return -number if works_for_others else number
 
     @untraced
-    def change_thread(self) -> None:
-        torch.cuda.synchronize(self.index)
+    def change_thread(self, before: int) -> None:
+        """The threads' calls use the same memory, and streams have an order only among themselves."""
+        if before == self.stream_of():
+            return
+        current = torch.cuda.current_stream(self.index)
+        try:
+            current.wait_stream(torch.cuda.ExternalStream(before, device=self.index))
+        except RuntimeError:  # a stream that is gone has no work either
+            torch.cuda.synchronize(self.index)
 
     @untraced
     def take_another_pool(self) -> bool:

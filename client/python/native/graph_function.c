@@ -138,6 +138,26 @@ static int ReadInputs(const Called* called, PyObject* list,
   return 0;
 }
 
+/* kiln_graph_tree_run. Calls that begin while another is under way are plain. */
+static KilnStatus* Run(KilnPyTree* tree, const KilnGraphCall* call) {
+  KilnHostContext* context = &tree->context;
+  PyObject* number = NULL;
+  if (context->depth == 0) {
+    number = PyObject_CallObject(tree->stream_of, NULL);
+    if (number == NULL) return NULL;
+    context->caller = call->thread;
+    if (context->thread == 0) context->thread = call->thread;
+  }
+  ++context->depth;
+  KilnStatus* status = kiln_library.kiln_graph_tree_run(tree->tree, call);
+  --context->depth;
+  if (number != NULL && context->thread == call->thread) {
+    context->stream = PyLong_AsLongLong(number);
+  }
+  Py_XDECREF(number);
+  return status;
+}
+
 static PyObject* RunOn(const Called* called, PyObject* list,
                        KilnGraphInput* inputs, Py_ssize_t count) {
   KilnPyTree* tree = called->tree;
@@ -157,7 +177,7 @@ static PyObject* RunOn(const Called* called, PyObject* list,
       .thread = ThreadOf(tree->context.device),
   };
   if (PyErr_Occurred()) return NULL;
-  KilnStatus* status = kiln_library.kiln_graph_tree_run(tree->tree, &call);
+  KilnStatus* status = Run(tree, &call);
   if (!PyErr_Occurred()) {
     kiln_library.kiln_graph_tree_notes(tree->tree, &TellNote,
                                        tree->context.device);

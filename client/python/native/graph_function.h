@@ -17,6 +17,7 @@ typedef struct KilnPyTree {
   KilnGraphContext made_in;
   PyObject* calls;
   PyObject* marks;
+  PyObject* stream_of; /* the device's */
 } KilnPyTree;
 
 /* GraphTree.add. What it gives keeps the tree. */

@@ -218,10 +218,12 @@ static void DropInput(void* context, void* given, int32_t input) {
   PyList_SetItem(caller->inputs, input, Py_None);
 }
 
-static int32_t ChangeThread(void* context) {
-  PyObject* out = PyObject_CallMethod(DeviceOf(context), "change_thread", NULL);
-  Py_XDECREF(out);
-  return out != NULL ? 0 : -1;
+static int32_t ChangeThread(void* given) {
+  KilnHostContext* context = given;
+  PyObject* out = PyObject_CallMethod(context->device, "change_thread", "L",
+                                      (long long)context->stream);
+  context->thread = context->caller;
+  return Done(out);
 }
 
 static int32_t KeepGradients(void* context, void* given, void* const* storages,

@@ -21,7 +21,9 @@
  *   invalidate(storage, text)
  *   thread() -> int                           the number of this thread; of one that
  *                                             works for others theirs, negated
- *   change_thread()                           has all work on the device done
+ *   change_thread(stream)                     what comes runs after what this thread's
+ *                                             predecessor has put on that stream
+ *   stream_of()                               the number of this thread's stream
  *   keep_gradients(storages, inputs)          those in storages with these addresses
  *                                             get memory of their own
  *   take_another_pool() -> bool               after a warm-up or record that raised
@@ -30,6 +32,13 @@
 typedef struct KilnHostContext {
   PyObject* device;
   KilnRecordings recordings;
+  /* Of the thread whose calls the graphs serve, 0: none yet, and the stream of its
+   * last call; and the thread that calls now, in which `depth` counts calls that
+   * others, or bodies, make meanwhile. */
+  int64_t thread;
+  int64_t stream;
+  int64_t caller;
+  int depth;
 } KilnHostContext;
 
 /* `context` outlives the tree. */

@@ -49,7 +49,9 @@ static PyObject* New(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   Py_INCREF(device);
   self->context.device = device;
   self->made_in = ContextOf(device);
-  self->tree = self->marks ? Open(&self->context) : NULL;
+  self->stream_of =
+      self->marks ? PyObject_GetAttrString(device, "stream_of") : NULL;
+  self->tree = self->stream_of ? Open(&self->context) : NULL;
   if (self->tree != NULL) return (PyObject*)self;
   Py_DECREF(self);
   return NULL;
@@ -60,6 +62,7 @@ static int Traverse(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->calls);
   Py_VISIT(self->marks);
+  Py_VISIT(self->stream_of);
   Py_VISIT(self->context.device);
   return kiln_recordings_visit(&self->context.recordings, visit, arg);
 }
@@ -89,6 +92,7 @@ static void Dealloc(PyObject* object) {
   }
   Py_XDECREF(self->calls);
   Py_XDECREF(self->marks);
+  Py_XDECREF(self->stream_of);
   Py_XDECREF(self->context.device);
   PyTypeObject* type = Py_TYPE(object);
   freefunc free_object = (freefunc)PyType_GetSlot(type, Py_tp_free);
