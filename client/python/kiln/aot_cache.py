@@ -25,6 +25,7 @@ from .compiled_graph import CompiledGraph, wire_options
 from .config import OF_GRAPHS
 from .forked import open_in_child
 from .graph_choice import annotation_of
+from .padded_gradients import side_of_break
 from .torch_inside import (
     CACHE_SWITCHES,
     donates_buffers,
@@ -88,6 +89,7 @@ def _tag(
     words.append(str(annotation_of(options)))
     words.append(str(parameters_are_inputs()))
     words.append(str(static_inputs(module)))
+    words.append(str(side_of_break(module, example_inputs, options)))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
 

@@ -21,6 +21,7 @@ from .donated_inputs import donate_saved
 from .fx_export import value_of
 from .joint_nodes import same_layout, storages
 from .mutated_inputs import drop_unsaved, keep_first_values
+from .padded_gradients import pad_gradients
 from .padded_weights import share_padded_weights
 from .random_seeds import draw_from_seeds
 from .saved_layouts import lay_out_saved
@@ -52,6 +53,7 @@ def cut(
     )
     drop_unsaved(forward, copies)
     share_padded_weights(forward, backward, num_fwd_outputs, options)
+    pad_gradients(backward, options)
     lay_out_saved(forward, backward, num_fwd_outputs, options)
     if donates:
         donate_saved(forward, backward, num_fwd_outputs)

@@ -23,7 +23,7 @@ from .joint_nodes import call, is_view, storages
 
 _aten = torch.ops.aten
 _FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
-_PRODUCTS = (_aten.mm.default, _aten.addmm.default, _aten.bmm.default, _aten.baddbmm.default)
+PRODUCTS = (_aten.mm.default, _aten.addmm.default, _aten.bmm.default, _aten.baddbmm.default)
 _LONG_ROW = 1024  # elements; this and the bytes as in compiler/schedule/pad_rows
 _LINE_BYTES, _VECTOR_BYTES = 128, 16
 
@@ -74,12 +74,11 @@ def _is_contiguous(value: object) -> bool:
     return value.is_contiguous() and not value.is_contiguous(memory_format=_FORMATS[value.dim()])
 
 
-def _padded_strides(node: fx.Node) -> list[int] | None:
-    """The strides of a product with long rows that are no whole vectors, each row moved to a line of
-    the GPU's caches (compiler/schedule/pad_rows.h); None of all else."""
-    if node.target not in _PRODUCTS or not is_on_tensor_cores(value_of(node)):
+def padded_strides(value: object) -> list[int] | None:
+    """The strides of a tensor for tensor cores whose long rows are no whole vectors, each row moved to
+    a line of the GPU's caches (compiler/schedule/pad_rows.h); None of all else."""
+    if not isinstance(value, torch.Tensor) or value.dim() < 2 or not is_on_tensor_cores(value):
         return None
-    value = value_of(node)
     if not all(isinstance(size, int) for size in value.size()) or not value.is_contiguous():
         return None
     length = value.size(-1)
@@ -106,6 +105,12 @@ def is_on_tensor_cores(value: torch.Tensor) -> bool:
     )
 
 
+def pads_rows_of(options: Mapping[str, object]) -> bool:
+    """Whether long rows are padded: not where sizes have to be, which peels none."""
+    pads = options["shape_padding"] and options["comprehensive_padding"]
+    return bool(pads and not options["force_shape_pad"])
+
+
 def lay_out_saved(
     forward: fx.GraphModule,
     backward: fx.GraphModule,
@@ -117,8 +122,7 @@ def lay_out_saved(
     (output,) = forward.graph.find_nodes(op="output")
     results = list(output.args[0])
     images = _images(forward.graph) if options["layout_optimization"] else set()
-    pads = options["shape_padding"] and options["comprehensive_padding"]
-    pads = pads and not options["force_shape_pad"]  # which pads sizes, and peels none
+    pads = pads_rows_of(options)
     known = [node for node in results[:num_fwd_outputs] if isinstance(node, fx.Node)]
     known += forward.graph.find_nodes(op="placeholder")
     shared = storages(known)
@@ -126,7 +130,8 @@ def lay_out_saved(
     for place, node in enumerate(results[num_fwd_outputs:], num_fwd_outputs):
         if not isinstance(node, fx.Node) or node.name not in readers or storages([node]) & shared:
             continue
-        strides = _padded_strides(node) if pads else None
+        pads_rows = pads and node.target in PRODUCTS
+        strides = padded_strides(value_of(node)) if pads_rows else None
         if node in images and _is_contiguous(value_of(node)):
             words = {"memory_format": _FORMATS[value_of(node).dim()]}
             copied = _aten.clone.default, (node,), words

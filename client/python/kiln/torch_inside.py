@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 import sympy
 import torch
 from torch import fx
-from torch._dynamo import convert_frame
+from torch._dynamo import convert_frame, output_graph
 from torch._dynamo.decorators import skip as untraced
 from torch._functorch import config as _config
-from torch._functorch._aot_autograd import graph_compile
+from torch._functorch._aot_autograd import graph_compile, schemas
 from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache, FXGraphCacheMiss
 from torch._guards import TracingContext
 from torch._inductor import codecache
@@ -32,16 +32,19 @@ __all__ = [
     "FXGraphCacheMiss",
     "OutputCode",
     "donates_buffers",
+    "expect_gradient",
     "frame_in_compile",
     "graph_compile",
     "hints_of",
     "hold_device_guard",
     "keeps_any_backend",
     "last_frame",
+    "metadata_of_cut",
     "must_recompute",
     "parameters_are_inputs",
     "registers_code_generators",
     "runs_again",
+    "stands_at_break",
     "untraced",
     "writes_inputs",
 ]
@@ -90,6 +93,42 @@ def writes_inputs() -> bool:
     context = TracingContext.try_get()
     known = context.fw_metadata if context is not None else None
     return known is None or any(info.mutates_data for info in known.input_info)
+
+
+def metadata_of_cut() -> object | None:
+    """AOTAutograd's metadata of the graph that it cuts now (ViewAndMutationMeta): what of it is
+    changed holds for the calls. None where it is not found, and of graphs with subclasses.
+
+    Read where AOTAutograd keeps it meanwhile: its partitioners are not told."""
+    frame = sys._getframe(1) if hasattr(schemas, "MemoryFormatMeta") else None
+    while frame is not None:
+        if frame.f_code.co_filename == graph_compile.__file__:
+            known = frame.f_locals
+            if "fw_metadata" in known and "maybe_subclass_meta" in known:
+                return known["fw_metadata"] if known["maybe_subclass_meta"] is None else None
+        frame = frame.f_back
+    return None
+
+
+def stands_at_break() -> tuple[bool, bool]:
+    """Of the graph that Dynamo compiles now: whether it goes on behind a graph break, and whether it
+    ends at one. Both sides of a break have one compiler."""
+    known = frame_in_compile()
+    resumes = known is not None and known[0].co_name.startswith("torch_dynamo_resume_in")
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "compile_subgraph" and code.co_filename == output_graph.__file__:
+            return resumes, bool(getattr(frame.f_locals.get("reason"), "graph_break", False))
+        frame = frame.f_back
+    return resumes, False
+
+
+def expect_gradient(metadata: object, place: int, size: torch.Size, stride: list[int]) -> None:
+    """Has the gradient of an output come with these strides, whatever the output's are. One that
+    comes otherwise is copied."""
+    due = schemas.MemoryFormatMeta(size=torch.Size(size), stride=tuple(stride))
+    metadata.subclass_tangent_meta[place].memory_format = due
 
 
 def frame_in_compile() -> tuple[types.CodeType, list[str]] | None:
