@@ -283,9 +283,9 @@ class ArtifactCache {
 
   // The entry most like the asked key: of that key, or else of an equal graph, of the
   // asked key's own namespace first, or else most equal parts, then the smallest key.
-  // Of one namespace, or of all when it is empty. Looks at the graph's keys
-  // (graph_keys.h); where they have no entry, or are more than are noted, at
-  // `most_looked` others at most.
+  // Of one namespace, or of all when it is empty. Looks at those of the graph's keys
+  // that are noted (graph_keys.h), and at some others; where none of the graph's has an
+  // entry, at `most_looked` others.
   absl::StatusOr<Nearness> Nearest(
       const std::vector<KeyPart>& asked, absl::string_view graph_text,
       absl::string_view cache_namespace = "",
@@ -293,8 +293,8 @@ class ArtifactCache {
       int64_t most_looked = kMostLooked) const;
 
  private:
-  // Visits those of the asked graph's keys that are noted. Whether they are all.
-  absl::StatusOr<bool> LookAtGraph(
+  // Visits those of the asked graph's keys that are noted.
+  absl::Status LookAtGraph(
       const std::vector<KeyPart>& asked, absl::string_view cache_namespace,
       absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)>
           visit) const;

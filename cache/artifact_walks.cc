@@ -25,6 +25,9 @@ namespace kiln {
 namespace {
 
 constexpr size_t kMaxGraphText = size_t{64} << 20;
+// Keys that Nearest looks at where it knows some of the asked graph: all of a small
+// cache.
+constexpr int64_t kMostBesideGraph = 64;
 // So many digits of a key fit few others.
 constexpr size_t kFewKeysDigits = 8;
 
@@ -243,6 +246,7 @@ absl::StatusOr<bool> ArtifactCache::LookAt(
     absl::string_view cache_namespace, int64_t most,
     absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)> visit)
     const {
+  if (most <= 0) return false;
   if (cache_namespace.empty()) {
     int64_t keys = 0;
     const absl::Status walked = indexes_.ForEach(
@@ -261,20 +265,20 @@ absl::StatusOr<bool> ArtifactCache::LookAt(
   return are_all;
 }
 
-absl::StatusOr<bool> ArtifactCache::LookAtGraph(
+absl::Status ArtifactCache::LookAtGraph(
     const std::vector<KeyPart>& asked, absl::string_view cache_namespace,
     absl::FunctionRef<absl::Status(const Digest&, const wire::KeyIndex&)> visit)
     const {
   const KeyPart* graph = GraphPart(asked);
   const KeyPart* own = PartNamed("namespace", asked);
   if (graph == nullptr || (cache_namespace.empty() && own == nullptr))
-    return false;
+    return absl::OkStatus();
   const std::vector<Digest> keys = graph_keys_.Find(
       graph->digest,
       cache_namespace.empty() ? own->digest : Sha256Of(cache_namespace));
   for (const Digest& key : keys)
     RETURN_IF_ERROR(indexes_.ForEach(key.Hex(), /*after=*/std::nullopt, visit));
-  return keys.size() < GraphKeys::kMost;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Nearness> ArtifactCache::Nearest(
@@ -305,10 +309,13 @@ absl::StatusOr<Nearness> ArtifactCache::Nearest(
     if (index.ok()) RETURN_IF_ERROR(look(*itself, *index));
     if (near.nearest.has_value()) return near;
   }
-  ASSIGN_OR_RETURN(const bool saw_graph,
-                   LookAtGraph(asked, cache_namespace, look));
-  if (saw_graph && near.nearest.has_value()) return near;
-  ASSIGN_OR_RETURN(near.saw_all, LookAt(cache_namespace, most_looked, look));
+  RETURN_IF_ERROR(LookAtGraph(asked, cache_namespace, look));
+  // The list may have been begun anew (graph_keys.h): it does not tell that there are
+  // no others.
+  const int64_t most = near.nearest.has_value()
+                           ? std::min(kMostBesideGraph, most_looked)
+                           : most_looked;
+  ASSIGN_OR_RETURN(near.saw_all, LookAt(cache_namespace, most, look));
   if (!near.nearest.has_value()) return near;
   const KeyPart* other = GraphPart(near.nearest->entry.parts);
   if (other == nullptr || (graph != nullptr && *graph == *other)) return near;

@@ -14,8 +14,9 @@ namespace kiln {
 // Which compile keys of a namespace have a graph: a small record a graph, so that who
 // asks why a key was missed is told of its graph's other keys without a walk over all.
 //
-// What it knows may be lost, and a key in it may have no entry any more. Keys that a
-// build before this one stored are not in it.
+// What it knows may be lost, and a list then begins anew: a graph may have keys that are
+// not in its list, and a key in it may have no entry any more. Keys that a build before
+// this one stored are not in it.
 //
 // Thread-safe: one writer a graph at a time.
 class GraphKeys {

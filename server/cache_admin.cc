@@ -189,9 +189,9 @@ absl::StatusOr<wire::ExplainReply> ExplainKey(
   FillParts(asked.parts, *reply.mutable_asked());
   if (near.nearest.has_value()) FillNearest(asked, *near.nearest, reply);
   if (!near.saw_all) {
-    reply.set_detail(
-        absl::StrCat(reply.detail(), reply.detail().empty() ? "" : "; ", "of ",
-                     ArtifactCache::kMostLooked, " keys: there are more"));
+    reply.set_detail(absl::StrCat(reply.detail(),
+                                  reply.detail().empty() ? "" : "; ",
+                                  "there are more keys than were looked at"));
   }
   return reply;
 }

@@ -158,12 +158,45 @@ TEST_F(BoundedWalksTest, AGraphsOtherKeysAreFoundWithoutAWalk) {
                   .digest);
     // The asked key's own, which is not there, and the one.
     EXPECT_EQ(indexes_.gets, 2) << among;
-    EXPECT_TRUE(near.saw_all);
+    EXPECT_FALSE(near.saw_all);
   }
   EXPECT_EQ(Near("graph", "", 0).nearest->difference.part, "compiler");
   // It tells nobody of what is gone.
   ASSERT_TRUE(cache_.Purge({.cache_namespace = "team-b", .all = true}).ok());
   EXPECT_FALSE(Near("graph", "team-b", 8).nearest.has_value());
+}
+
+// As after an upgrade, or where the list was evicted.
+TEST_F(BoundedWalksTest, AListThatBeginsAnewHidesNoNearerKey) {
+  ledger_.SetWhole();
+  Insert("graph", "team-b", "an older compiler");
+  ASSERT_TRUE(graphs_
+                  .Scan([this](const Digest& record, int64_t) {
+                    return graphs_.Delete(record);
+                  })
+                  .ok());
+  NewEntry farther;
+  const std::vector<KeyPart> parts = KeyNamed("graph", "team-b").parts;
+  RequestDigest request;
+  request.parts.assign(parts.begin(), parts.begin() + 3);
+  request.total = TotalOf(request.parts);
+  wire::Target target;
+  target.mutable_cpu()->set_level("x86-64");
+  farther.key = MakeCompileKey(
+      request,
+      {Sha256Of("a newer compiler"), "a newer compiler", "g++ 13", "nvrtc 13"},
+      target);
+  farther.cache_namespace = "team-b";
+  ASSERT_EQ(cache_.Insert(std::move(farther)), absl::OkStatus());
+  for (int i = 0; i < 8; ++i) Insert(absl::StrCat(i), "team-b");
+  const Nearness near = Near("graph", "team-b", 2000);
+  EXPECT_TRUE(near.saw_all);
+  EXPECT_EQ(near.nearest->entry.compile_key,
+            KeyNamed("graph", "team-b", "an older compiler").digest);
+  // Where there are too many to look at, that is said.
+  for (int i = 0; i < 80; ++i) Insert(absl::StrCat("more ", i), "team-b");
+  EXPECT_FALSE(Near("graph", "team-b", 2000).saw_all);
+  EXPECT_LT(indexes_.gets, 80);
 }
 
 TEST_F(BoundedWalksTest, WhatIsKnownOfAGraphsKeysIsBounded) {
