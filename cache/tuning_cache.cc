@@ -21,6 +21,13 @@ Digest StoreKey(const std::string& target, const std::string& key) {
       .Finish();
 }
 
+// What decisions are filed under: of the fields that this build knows.
+std::string BytesOf(const wire::Target& target) {
+  wire::Target known = target;
+  known.DiscardUnknownFields();
+  return DeterministicBytes(known);
+}
+
 // `decisions` with another in its place.
 std::shared_ptr<const TuningDecisions> With(
     const std::shared_ptr<const TuningDecisions>& decisions,
@@ -76,7 +83,7 @@ std::shared_ptr<const TuningDecisions> TuningCache::DecisionsFor(
     MutexLock lock(&mu_);
     if (decisions_.empty()) return none;
   }
-  const std::string bytes = DeterministicBytes(target);
+  const std::string bytes = BytesOf(target);
   MutexLock lock(&mu_);
   const auto found = decisions_.find(bytes);
   return found == decisions_.end() ? none : found->second;
@@ -85,7 +92,7 @@ std::shared_ptr<const TuningDecisions> TuningCache::DecisionsFor(
 absl::Status TuningCache::Insert(const wire::Target& target,
                                  const wire::TuningDecision& decision) {
   wire::TuningRecord record;
-  record.set_target(DeterministicBytes(target));
+  record.set_target(BytesOf(target));
   record.set_decision(DeterministicBytes(decision));
   {
     MutexLock lock(&mu_);

@@ -48,7 +48,7 @@ class TuningCache {
  private:
   BlobStore& store_;
   mutable Mutex mu_;
-  // By serialized target.
+  // By serialized target, without fields that nobody knows.
   std::map<std::string, std::shared_ptr<const TuningDecisions>> decisions_
       ABSL_GUARDED_BY(mu_);
 };

@@ -99,6 +99,34 @@ TEST_F(CacheStackTest, EverythingOutlivesARestart) {
   EXPECT_TRUE(stack->tuning().DecisionsFor(wire::Target())->empty());
 }
 
+// A later client's, say.
+TEST(TuningCache, ADecisionIsForATargetWhateverElseIsSaidOfIt) {
+  wire::Target target;
+  target.mutable_cpu()->set_level("x86-64-v3");
+  wire::Target with_more = target;
+  with_more.GetReflection()
+      ->MutableUnknownFields(&with_more)
+      ->AddVarint(1000, 1);
+  with_more.mutable_cpu()
+      ->GetReflection()
+      ->MutableUnknownFields(with_more.mutable_cpu())
+      ->AddVarint(1000, 1);
+  wire::TuningDecision decision;
+  decision.set_key("kernel");
+  decision.set_choice("rows=4");
+  MemoryBlobStore store;
+  TuningCache tuning(store);
+  ASSERT_TRUE(tuning.Insert(target, decision).ok());
+  ASSERT_EQ(tuning.DecisionsFor(with_more)->size(), 1u);
+  decision.set_choice("rows=8");
+  ASSERT_TRUE(tuning.Insert(with_more, decision).ok());
+  EXPECT_EQ(tuning.size(), 1);
+  EXPECT_EQ(tuning.DecisionsFor(target)->at(0).choice(), "rows=8");
+  TuningCache again(store);
+  ASSERT_TRUE(again.Load().ok());
+  EXPECT_EQ(again.DecisionsFor(with_more)->at(0).choice(), "rows=8");
+}
+
 TEST(TuningCache, ADecisionOfAnotherVersionIsPassedBy) {
   MemoryBlobStore store;
   wire::TuningDecision decision;
