@@ -94,7 +94,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
         ListenSocket::Open(config.socket, NamesUsers(config.access)));
     daemon->socket_ = std::make_unique<ListenSocket>(std::move(socket));
   }
-  ASSIGN_OR_RETURN(const OpenFolder folder, TakeDataFolder(config.data_folder));
+  ASSIGN_OR_RETURN(const OpenFolder folder,
+                   TakeDataFolder(config.data_folder, config.socket));
   RETURN_IF_ERROR(daemon->OpenStores(folder));
   RETURN_IF_ERROR(daemon->OpenAccess(owner, folder));
   RETURN_IF_ERROR(daemon->StartJobs());

@@ -28,9 +28,23 @@ namespace {
 constexpr const char* kOwnFiles[] = {"signing.key", "records",   "cache",
                                      "audit.log",   "kilnd.log", "sources"};
 
+// The socket's name where it lies in this folder; else empty.
+std::string NameIn(const struct stat& folder, const std::string& socket) {
+  const std::filesystem::path path(socket);
+  const std::string parent = path.parent_path().string();
+  struct stat found = {};
+  if (socket.empty() ||
+      stat(parent.empty() ? "." : parent.c_str(), &found) != 0)
+    return "";
+  const bool is_same =
+      found.st_dev == folder.st_dev && found.st_ino == folder.st_ino;
+  return is_same ? path.filename().string() : "";
+}
+
 // Whether the folder is empty or a daemon's. Anything else is not ours to close
-// to others.
-bool IsOurs(const std::vector<std::string>& names) {
+// to others. `socket`: the name of this daemon's own in it, or empty.
+bool IsOurs(const std::vector<std::string>& names, const std::string& socket) {
+  bool is_empty = true;
   for (const std::string& name : names) {
     if (std::find(std::begin(kOwnFiles), std::end(kOwnFiles), name) !=
         std::end(kOwnFiles)) {
@@ -39,8 +53,11 @@ bool IsOurs(const std::vector<std::string>& names) {
     // A first start that was cut short may have left nothing but its first key's
     // unfinished file (signer.h).
     if (absl::StartsWith(name, "signing.key.")) return true;
+    const bool is_sockets =
+        !socket.empty() && (name == socket || name == socket + ".lock");
+    is_empty = is_empty && is_sockets;
   }
-  return names.empty();
+  return is_empty;
 }
 
 // `what`: the path, a colon and why.
@@ -148,7 +165,8 @@ absl::Status MakeFolders(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<OpenFolder> TakeDataFolder(const std::string& path) {
+absl::StatusOr<OpenFolder> TakeDataFolder(const std::string& path,
+                                          const std::string& socket) {
   RETURN_IF_ERROR(CheckWay(path));
   RETURN_IF_ERROR(MakeFolders(path));
   // Once more: another user may have made, meanwhile, what was not there.
@@ -159,7 +177,7 @@ absl::StatusOr<OpenFolder> TakeDataFolder(const std::string& path) {
   if (fstat(folder->fd(), &found) != 0) return SystemRefused(path);
   RETURN_IF_ERROR(CheckOwner(path, "it", found));
   ASSIGN_OR_RETURN(const std::vector<std::string> names, folder->Names());
-  if (!IsOurs(names)) {
+  if (!IsOurs(names, NameIn(found, socket))) {
     return MakeError(
         ErrorReason::kBadOption,
         absl::StrCat("data folder ", path,

@@ -15,9 +15,12 @@ namespace kiln {
 //   PERMISSION  it, or something in it, is another user's, or a link or a folder on the
 //               way to it is, root's excepted, or others may write in such a folder
 //               (folder_trust.h); nothing was made or read
-//   BAD_OPTION  it has files, and none of them a daemon's; it stays as it is
+//   BAD_OPTION  it has files, and none of them a daemon's; it stays as it is. Its socket
+//               and the socket's lock, which lie there already where `socket` is in it,
+//               are none of a daemon's data and do not count
 //   STORAGE     it cannot be made or written
-absl::StatusOr<OpenFolder> TakeDataFolder(const std::string& path);
+absl::StatusOr<OpenFolder> TakeDataFolder(const std::string& path,
+                                          const std::string& socket = "");
 
 }  // namespace kiln
 

@@ -61,6 +61,27 @@ TEST(OthersFiles, WhatIsNotItsOwnStaysAsItIs) {
   EXPECT_EQ(info.st_mode & 0777, 0755u);
 }
 
+TEST(OthersFiles, ItsOwnSocketMayLieInItsDataFolder) {
+  TestDaemon d;
+  d.Stop();
+  const ShortFolder folder;
+  Config config = d.config();
+  config.data_folder = folder.path();
+  config.socket = folder.path() + "/x.sock";
+  for (int i = 0; i < 2; ++i) {
+    const auto started = Daemon::Start(config, geteuid());
+    ASSERT_TRUE(started.ok()) << started.status();
+    EXPECT_TRUE(std::filesystem::exists(config.socket));
+  }
+  // Files of those names are another program's where the socket is elsewhere.
+  const ShortFolder others, elsewhere;
+  std::ofstream(others.path() + "/x.sock") << "a file";
+  EXPECT_EQ(
+      ReasonOf(
+          TakeDataFolder(others.path(), elsewhere.path() + "/x.sock").status()),
+      ErrorReason::kBadOption);
+}
+
 // A daemon starts in a folder where there is a file `name`.
 void ExpectStartsBeside(const std::string& name) {
   TestDaemon d;
