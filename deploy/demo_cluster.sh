@@ -45,6 +45,10 @@ check() {
     failed=1
   fi
 }
+# unseen STATEMENT TIMES: this run cannot show it.
+unseen() {
+  statements+=("UNSEEN  $1: Redis did not answer within its budget $2 times, since this machine is busy")
+}
 # until_so WHAT COMMAND...: asks for a minute.
 until_so() {
   local what=$1
@@ -198,13 +202,17 @@ table
 # A daemon that Redis did not answer in time compiles for itself, as it should: then a graph is compiled twice.
 skipped=$(total lease.skipped)
 echo "clients with PyTorch's results: $right of 8; compiles in the cluster: $compiles"
-[[ $skipped -eq 0 ]] || echo "Redis did not answer within its budget $skipped times: this machine is busy"
 served=$(total far.hits)
 echo "records of team-a that one daemon wrote and another served: $served"
 check "records of team-a, written by one daemon, were served by another through Redis over mutual TLS" test "$served" -ge 1
 check "eight clients of three daemons had their four graphs, right" test "$right" -eq 8
-check "each of the four graphs was compiled once in the cluster, or Redis was too slow to say so" \
-  test "$compiles" -ge 4 -a "$compiles" -le $((4 + skipped))
+if [[ $skipped -eq 0 ]]; then
+  check "each of the four graphs was compiled once in the cluster" test "$compiles" -eq 4
+else
+  unseen "each of the four graphs was compiled once in the cluster ($compiles compiles)" "$skipped"
+  check "there was a compile more for each time that Redis did not answer, at most" \
+    test "$compiles" -ge 4 -a "$compiles" -le $((4 + skipped))
+fi
 
 say "5. team-b sends the same: its artifacts are its own, the object code in them is shared"
 before=$(total plans)
@@ -259,9 +267,15 @@ client back team-a cert "$first" "$models/gpt2_train.jsonl" "$models/mlp_layerno
 compiles=$(count "$first" plans)
 late=$(($(count "$first" far.timeouts) + $(count "$first" far.breaker_open)))
 printf '%-8s  %8s  %10s\n' DAEMON COMPILED "FROM REDIS" "$first" "$compiles" "$(count "$first" far.hits)"
-[[ $late -eq 0 ]] || echo "Redis did not answer within its budget $late times: this machine is busy"
-check "with an empty disk it served six graphs, right, from Redis, or Redis was too slow" \
-  test "$right" -eq 1 -a "$compiles" -le "$late" -a "$(count "$first" far.hits)" -ge $((6 - compiles))
+far=$(count "$first" far.hits)
+if [[ $late -eq 0 ]]; then
+  check "with an empty disk it served six graphs, right, from Redis" \
+    test "$right-$compiles" = 1-0 -a "$far" -ge 6
+else
+  unseen "with an empty disk it served six graphs from Redis ($compiles compiles)" "$late"
+  check "it served six graphs, right, and compiled one for each time that Redis did not answer, at most" \
+    test "$right" -eq 1 -a "$compiles" -le "$late" -a "$far" -ge $((6 - compiles))
+fi
 
 say "8. team-b's token is revoked"
 read -r d _ <<<"$daemons"
