@@ -16,9 +16,8 @@ namespace kiln {
 // what was put, or an error.
 //
 // A record that is not sound is moved to `quarantine`, counted and logged, so many a
-// minute; the
-// next Get of its key finds nothing. A sound one of another version is another
-// build's: it is counted and left where it is. Thread-safe when the stores are.
+// minute; the next Get of its key finds nothing. A sound one of another version is
+// another build's: it is counted and left where it is. Thread-safe when the stores are.
 class VerifiedBlobStore final : public BlobStore {
  public:
   // The stores outlive this. Puts are signed by the key for what all namespaces
