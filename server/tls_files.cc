@@ -9,9 +9,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,6 +20,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
+#include "proto/base/unread_file.h"
 
 namespace kiln {
 namespace {
@@ -51,18 +49,8 @@ absl::Status Refuse(const std::string& path, absl::string_view what) {
 // `forbidden`: bits of the mode that the file may not have.
 absl::StatusOr<std::string> Read(const std::string& path, mode_t forbidden) {
   const File file(fopen(path.c_str(), "re"), &fclose);
-  if (file == nullptr) {
-    const int why = errno;
-    std::error_code unknown;
-    const std::string seen_from =
-        path.starts_with("/")
-            ? ""
-            : absl::StrCat(" (seen from ",
-                           std::filesystem::current_path(unknown).string(),
-                           ", where kilnd was started)");
-    return Refuse(path,
-                  absl::StrCat("can't be read: ", strerror(why), seen_from));
-  }
+  if (file == nullptr)
+    return UnreadFile(path, errno, ", where kilnd was started");
   struct stat info = {};
   if (fstat(fileno(file.get()), &info) != 0 || (info.st_mode & forbidden) != 0)
     return Refuse(path, absl::StrCat("others may read or write it, expected "

@@ -8,11 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <map>
 #include <memory>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -28,6 +25,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/status.h"
 #include "proto/base/tcp_address.h"
+#include "proto/base/unread_file.h"
 
 namespace kiln {
 namespace {
@@ -41,19 +39,6 @@ absl::Status Refuse(const std::string& subject, absl::string_view what) {
   return MakeError(ErrorReason::kBadOption, absl::StrCat(subject, ": ", what));
 }
 
-// Where a relative path was looked for stands behind it.
-absl::Status CantBeRead(const std::string& path) {
-  const int why = errno;
-  std::error_code unknown;
-  const std::string seen_from =
-      path.starts_with("/")
-          ? ""
-          : absl::StrCat(" (seen from ",
-                         std::filesystem::current_path(unknown).string(), ")");
-  return Refuse(path,
-                absl::StrCat("can't be read: ", std::strerror(why), seen_from));
-}
-
 // What a file holds and whose it is: of the file that was opened, whatever lies
 // at its path a moment later.
 struct ReadFile {
@@ -64,15 +49,15 @@ struct ReadFile {
 absl::StatusOr<ReadFile> Read(const std::string& path) {
   // A pipe without a writer is waited for by nobody.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return CantBeRead(path);
+  if (fd < 0) return UnreadFile(path, errno);
   const absl::Cleanup close_it = [fd] { close(fd); };
   ReadFile file;
-  if (fstat(fd, &file.info) != 0) return CantBeRead(path);
+  if (fstat(fd, &file.info) != 0) return UnreadFile(path, errno);
   char piece[4096];
   while (true) {
     const ssize_t bytes = read(fd, piece, sizeof(piece));
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return CantBeRead(path);
+    if (bytes < 0) return UnreadFile(path, errno);
     if (bytes == 0) return file;
     file.text.append(piece, static_cast<size_t>(bytes));
     if (file.text.size() > kMaxFileBytes) {
