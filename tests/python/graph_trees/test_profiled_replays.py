@@ -76,7 +76,7 @@ def test_each_launch_has_the_stream_that_it_is_on(is_graph, tmp_path):
         torch.cuda.synchronize()
 
     call()
-    with profile(activities=ACTIVITIES) as seen:
+    with profile(activities=ACTIVITIES, record_shapes=True) as seen:
         call()
     name = "kiln_graph_replay" if is_graph else "kiln_poi_fused_add_sin_0"
     told = [event.kwinputs["stream"] for event in seen.events() if event.name == name]
