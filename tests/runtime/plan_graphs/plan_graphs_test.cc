@@ -234,28 +234,37 @@ TEST_F(PlanGraphsTest, AStaleResultIsRefusedAsABareViewTooWhileItIsHeld) {
   EXPECT_TRUE(graphs_->RunViews(copy, {Bare(fresh)}, {}).ok());
 }
 
-// Any program of calls, keeping and dropping against values that share nothing.
-TEST_F(PlanGraphsTest, RandomProgramsReadWhatTheyWouldAlone) {
-  const int plans[] = {Add(CopyPlan()), Add(TwoResultsPlan())};
-  std::mt19937 random(7);
+class RandomPrograms : public PlanGraphsTest,
+                       public testing::WithParamInterface<int> {};
+
+// Any program of calls, keeping and dropping against values that share nothing,
+// with a parameter that moves at times.
+TEST_P(RandomPrograms, ReadWhatTheyWouldAlone) {
+  enum { kCopy, kTwoResults, kParameter };
+  const int plans[] = {Add(CopyPlan()), Add(TwoResultsPlan()),
+                       Add(CopyPlan(), {0})};
+  std::mt19937 random(GetParam());
   const auto below = [&](int limit) {
     return static_cast<int>(random() % limit);
   };
-  for (int step = 0; step < 400 && !HasFailure(); ++step) {
+  Tensor parameter = Vector(1);
+  for (int step = 0; step < 200 && !HasFailure(); ++step) {
     graphs_->BeginStep();
+    if (below(16) == 0) parameter = Vector(static_cast<float>(below(1000)));
     std::vector<std::pair<Tensor, std::vector<float>>> kept;
     for (int call = 0, calls = 1 + below(5); call < calls; ++call) {
-      Tensor x = Vector(static_cast<float>(below(1000)));
+      const int plan = below(3);
+      Tensor x = plan == kParameter ? parameter
+                                    : Vector(static_cast<float>(below(1000)));
       std::vector<float> held = FloatValues(x);
-      if (!kept.empty() && below(2) == 0) {
+      if (plan != kParameter && !kept.empty() && below(2) == 0) {
         std::tie(x, held) = kept[below(static_cast<int>(kept.size()))];
       }
-      const int plan = below(2);
       const auto results = Call(plans[plan], {std::move(x)});
-      ASSERT_EQ(results.size(), plan == 0 ? 1 : 3);
+      ASSERT_EQ(results.size(), plan == kTwoResults ? 3 : 1);
       EXPECT_EQ(FloatValues(results[0]), held);
       if (below(3) != 0) kept.push_back({results[0], held});
-      if (plan == 1) {
+      if (plan == kTwoResults) {
         held[0] = 7;
         EXPECT_EQ(FloatValues(results[2]), held);
         if (below(2) == 0) kept.push_back({results[1], held});
@@ -266,10 +275,12 @@ TEST_F(PlanGraphsTest, RandomProgramsReadWhatTheyWouldAlone) {
       }
     }
   }
-  EXPECT_GT(counters().replays, 400);
+  EXPECT_GT(counters().replays, 200);
   EXPECT_GT(counters().checkpoints, 10);
   EXPECT_EQ(allocator_->figures().unknown_frees, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPrograms, testing::Range(1, 9));
 
 TEST(PlanGraphs, TheCpuHasNone) {
   const OpenedDevice cpu = TestCpu();
