@@ -4,6 +4,7 @@ import copy
 import gc
 import warnings
 
+import pytest
 import torch
 from torch._dynamo.utils import counters as dynamo_counters
 
@@ -137,6 +138,7 @@ def test_gradients_of_two_calls_of_one_iteration_are_added():
         called(x).sum().backward()
         called(x).sum().backward()
         torch.testing.assert_close(linear.bias.grad, torch.full((8,), 8.0, device="cuda"))
+    assert state()["replays"] >= 2
     linear.zero_grad(set_to_none=True)
 
 
@@ -193,13 +195,14 @@ def test_cached_forward_backward():
         assert torch.equal(grad, seen[0][1])
 
 
-def test_forward_backward_not_called():
+@pytest.mark.parametrize("partition", [True, False])
+def test_forward_backward_not_called(partition):
     def cubes(x, y):
         cubed = x * x * x
         torch._dynamo.graph_break()
         return cubed, y * y * y
 
-    called = graphs(cubes)
+    called = graphs(cubes, graph_partition=partition)
     for _ in range(3):
         x, y = (torch.rand(20, 20, device="cuda", requires_grad=True) for _ in range(2))
         cubed, other = called(x, y)

@@ -1,5 +1,6 @@
 """What goes wrong around device graphs ends one call; the next one works."""
 
+import contextlib
 import gc
 import itertools
 import textwrap
@@ -8,6 +9,7 @@ import threading
 import pytest
 import torch
 
+from kiln import graph_device
 from processes import answer_of, start
 from trees import graphs, recordings, skips, state
 
@@ -93,6 +95,29 @@ def test_out_of_memory_ends_the_call(calls_before):
     for _ in range(4):
         torch.testing.assert_close(called(x), (x + 1) * 6)
     assert recordings() >= 1
+
+
+def test_workspace_allocation_error(monkeypatch):
+    """What a library keeps, where it is not had to give its workspace back, is named by its frames."""
+    monkeypatch.setattr(graph_device, "_clean_libraries", contextlib.nullcontext)
+    multiply = operator(lambda x: x @ x)
+    called = graphs(lambda x: multiply(x + 1) * 3)
+    x = torch.rand(400, 400, device="cuda")
+    torch._C._cuda_clearCublasWorkspaces()
+    torch.cuda.memory._record_memory_history(stacks="all")
+    try:
+        with pytest.raises(RuntimeError, match=r"tensor\(s\) in the cudagraph pool not tracked") as error:
+            called(x)
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+        torch._C._cuda_clearCublasWorkspaces()
+    said = str(error.value)
+    assert "at::cuda::blas::gemm" in said
+    assert "getCurrentCUDABlasHandle" in said or "Workspace" in said
+    monkeypatch.undo()
+    for _ in range(4):
+        torch.testing.assert_close(called(x), ((x + 1) @ (x + 1)) * 3)
+    assert recordings() == 1
 
 
 def test_a_tensor_that_an_operator_keeps_is_found():
@@ -357,3 +382,4 @@ def test_a_graph_in_a_thread_that_ends_first():
     assert torch.equal(kept.pop(), x * 2 + 1)
     for _ in range(3):
         assert torch.equal(called(x), x * 2 + 1)
+    assert state()["recordings"] >= 1

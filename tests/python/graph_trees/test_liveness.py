@@ -43,8 +43,14 @@ def test_aliased_storage_single_weakref():
     assert storages[3] == storages[4]
     assert _last_rules() == ["fresh", "of output", "of output", "fresh", "of output"]
     del results, result, expected
-    called(x)  # nothing is in use any more, so nothing is recorded behind it
+    torch.compiler.cudagraph_mark_step_begin()
+    called(x)
+    called(x)  # of the same step, in which nothing is in use: nothing is recorded behind it
     assert (recordings(), checkpoints()) == (1, 0)
+    part = called(x)[4]
+    called(x)  # while that is in use
+    assert (recordings(), checkpoints()) == (2, 1)
+    assert torch.equal(part, (x + 3).t())
 
 
 def test_alias_of_parameter():
@@ -116,6 +122,8 @@ def test_remove_hooks_on_cached_tensors():
         out.register_hook(lambda gradient: None)
         out.sum().backward()
         del out
+    assert recordings() == 2
+    assert state()["replays"] >= 4
 
 
 @pytest.mark.parametrize("calls_before", [0, 1])  # it is a warm-up's, or a recording's
@@ -170,18 +178,17 @@ def test_tensor_dies_between_checkpoint():
 
     first, second = graphs(function), graphs(lambda x: x * 5)
     x = torch.rand(4, device="cuda")
-    for _ in range(3):
-        one, two = first(x)
+    for _ in range(2):
+        first(x)
     torch.compiler.cudagraph_mark_step_begin()
-    one, two = first(x)
-    del one
-    out = second(two)
+    one = first(x)[0]  # the other dies before the next checkpoint, in which its block is freed
+    assert checkpoints() == 0
+    out = second(one)
     assert checkpoints() == 1
-    assert live_blocks() == 2
-    assert torch.equal(two, x + 2)
-    del out
+    assert torch.equal(out, (x + 1) * 5)
+    del one
     assert live_blocks() == 1
-    del two
+    del out
     assert live_blocks() == 0
 
 
@@ -197,7 +204,8 @@ def test_output_alias():
         assert torch.equal(row, x[0] * 3)
         assert flat.data_ptr() == row.data_ptr() == y.data_ptr()
         del y, flat, row, more
-    assert recordings() == 2  # nothing of the steps before was in use
+    first(x)  # of the same step, in which nothing is in use
+    assert (recordings(), checkpoints()) == (2, 0)
     assert state()["nodes"][0]["rules"] != ["cached"]
     assert "cached" not in _last_rules()[:2]
 
@@ -428,6 +436,7 @@ def test_accumulate_grad():
             (found,) = torch.autograd.grad(function(x * scale, w).sum(), w)
             due = found if due is None else due + found
             torch.testing.assert_close(w.grad, due)
+    assert state()["replays"] >= 1
     w.grad = None
 
 
@@ -443,4 +452,5 @@ def test_a_gradient_is_taken_not_copied():
         kept.append(linear.weight.grad.data_ptr())
         kept.append(torch.empty(64, 64, device="cuda"))  # what a copy would lie in next
     assert kept[-2] == kept[-4] == kept[-6]
+    assert state()["replays"] >= 1
     linear.zero_grad(set_to_none=True)

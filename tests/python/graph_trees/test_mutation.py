@@ -121,3 +121,4 @@ def test_tensor_constant_mutation():
     with torch.no_grad():
         for number in range(3):
             assert torch.equal(called(x), torch.full((4,), number + 2.0, device="cuda"))
+    assert recordings() == 1

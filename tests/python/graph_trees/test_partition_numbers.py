@@ -240,7 +240,7 @@ def test_graph_partition_dynamic_scalar_inputs():
     assert recordings() >= 1
 
 
-@pytest.mark.parametrize("kind", ["constant", "returned", "computed"])
+@pytest.mark.parametrize("kind", ["constant", "returned", "also_on_the_cpu", "computed"])
 def test_graph_partition_cpu_scalars(kind):
     scale = torch.tensor(3.0)
 
@@ -249,6 +249,8 @@ def test_graph_partition_cpu_scalars(kind):
             return x * scale + 1
         if kind == "returned":
             return x * count, count
+        if kind == "also_on_the_cpu":
+            return x * count, count + 1
         return x * (count + 1) + count
 
     called = graphs(function)
@@ -258,8 +260,7 @@ def test_graph_partition_cpu_scalars(kind):
         torch.testing.assert_close(called(x, count), function(x, count))
     assert skips() == 0
     assert recordings() == 1
-    if kind != "computed":
-        assert _copies(called, x, torch.tensor(5.0)) == 1
+    assert _copies(called, x, torch.tensor(5.0)) == 1
 
 
 def test_graph_partition_cpu_scalar_multiple():

@@ -24,6 +24,23 @@ def test_graph_partition():
 
 def test_graph_partition_forward_backward():
     def function(x):
+        y = x * 2
+        return y.sin() + (y.detach().cpu() + 1).cuda()
+
+    x = torch.rand(8, device="cuda", requires_grad=True)
+    called = graphs(function)
+    for _ in range(4):
+        x.grad = None
+        called(x).sum().backward()
+        torch.testing.assert_close(x.grad, 2 * (2 * x).cos())
+    assert recordings() == partitions() == 3  # two of the forward, one of the backward
+    assert skips() == 0
+    assert not state()["forwards_pending"]
+    x.grad = None
+
+
+def test_a_backward_in_parts():
+    def function(x):
         y = (x.detach() * 2).sin()
         return (y.cpu() + 1).cuda() * x
 
@@ -93,11 +110,20 @@ def test_graph_partition_custom_rule():
 
     x = torch.rand(16, device="cuda")
     name = "graph_trees::halved_by_rule"
-    for names, count in (((), 1), ((name,), 2), ((), 1), ((f"{name}.default",), 2)):
+    rules = ((), 1), ((name,), 2), ((), 1), ((f"{name}.default",), 2)
+    for (names, count), (next_names, _) in zip(rules, rules[1:] + rules[:1]):
         torch._dynamo.reset()
         kiln.counters.clear()
-        called = graphs(function, custom_should_partition_ops=names)
-        assert_thrice(called, function, x)
+        with kiln.config.patch(custom_should_partition_ops=names):
+            called = graphs(function)
+            assert_thrice(called, function, x)
+        assert partitions() == count
+        # What is compiled stays so, whatever the rule is later.
+        with (
+            kiln.config.patch(custom_should_partition_ops=next_names),
+            torch.compiler.set_stance("fail_on_recompile"),
+        ):
+            assert_thrice(called, function, x)
         assert partitions() == count
 
 
@@ -263,6 +289,8 @@ def test_numbers_of_a_graph_in_parts_repeat():
         called = make(function)
         torch.manual_seed(4)
         seen.append([called(x).clone() for _ in range(5)])
+        if make is graphs:
+            assert recordings() == 2
     for one, other in zip(*seen, strict=True):
         assert torch.equal(one, other)
 
@@ -302,7 +330,7 @@ def test_graph_partition_view_fallback():
     assert recordings() >= 1
 
 
-def test_graph_partition_forward_backward_not_called():
+def test_a_forward_in_parts_whose_backward_is_not_called():
     def function(x):
         y = x.sin() * 2
         return (y.cpu() + 1).cuda() * x
@@ -334,20 +362,24 @@ def test_graph_partition_custom_op_mutation_late_free():
     assert recordings() >= 1
 
 
-@pytest.mark.parametrize("depends", [False, True])
-def test_graph_partition_reorder_custom_op(depends):
-    halved = unsafe_operator(f"halved_in_order_{depends}", (torch.Tag.cudagraph_unsafe,))
+@pytest.mark.parametrize(
+    ("kind", "count"), [("no_dependency", 2), ("dependency1", 2), ("a_kernel_between", 3)]
+)
+def test_graph_partition_reorder_custom_op(kind, count):
+    halved = unsafe_operator(f"halved_with_{kind}", (torch.Tag.cudagraph_unsafe,))
 
     def function(x, y):
         x1, y1 = x + 1, y - 1
         one = halved(x1)
-        other = halved(one + 0 if depends else y1)
-        return one @ other, x1 @ y1
+        z1 = x1 @ y1  # which is nothing of the operators'
+        of = {"no_dependency": y1, "dependency1": one, "a_kernel_between": one + y1}[kind]
+        return one @ halved(of), z1
 
     x, y = (torch.rand(8, 8, device="cuda") for _ in range(2))
     called = graphs(function)
     assert_thrice(called, function, x, y)
-    assert recordings() == (3 if depends else 2)
+    assert recordings() == count
+    assert skips() == 0
 
 
 def test_graph_partition_gc():

@@ -93,6 +93,7 @@ def test_replays_that_nothing_waits_for_have_seeds_of_their_own():
             torch.compiler.cudagraph_mark_step_begin()
             kept.append(called(x)[:64].clone())
         draws[name] = torch.stack(kept)
+    assert state()["replays"] >= 50
     assert torch.equal(draws["plain"], draws["graphs"])
     assert len({tuple(row) for row in draws["plain"].tolist()}) == 60
 
@@ -110,6 +111,7 @@ def test_a_state_that_is_put_back_gives_a_replay_the_same_numbers():
     torch.cuda.set_rng_state(kept)
     assert torch.equal(called(x), first)
     assert not torch.equal(called(x), first)
+    assert state()["replays"] >= 4
 
 
 def test_a_graph_that_draws_nothing_leaves_the_generator_alone():
@@ -134,6 +136,7 @@ def test_checkpoints_around_a_graph_draw_the_same_again(use_reentrant):
         y.sum().backward()
         assert torch.equal(x.grad, kept)
         assert 0.4 < (kept == 0).float().mean() < 0.6
+    assert state()["replays"] >= 1
 
 
 # Of the second class: what a selective checkpoint draws again.
@@ -174,6 +177,7 @@ def test_simple():
     for one, other in itertools.combinations(runs, 2):
         assert not torch.equal(one, other)
     assert skips() == 0
+    assert recordings() == 2
 
 
 def test_cudagraph_uneven_forward_backward():
@@ -192,6 +196,7 @@ def test_cudagraph_uneven_forward_backward():
         for source, place in enumerate(found.int().tolist()):
             assert y[place] == source * place
         del y
+    assert recordings() == 2
 
 
 def test_cpu_and_cuda_rng():
@@ -212,6 +217,7 @@ def test_cpu_and_cuda_rng():
     assert not torch.equal(runs[0][0], runs[1][0])
     assert not torch.equal(runs[0][1], runs[1][1])
     assert skips() == 0
+    assert recordings() >= 1
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -227,6 +233,7 @@ def test_uneven_forward_backward(order):
         for one, other in itertools.combinations(kept, 2):
             assert not torch.equal(one, other)
         del results
+    assert state()["replays"] >= 1
 
 
 def test_cudagraphs_aot_eager_compat_equal():
@@ -265,6 +272,7 @@ def test_retain_graph():
         for last in (False, False, True):
             assert torch.equal(gradient(y, x, retain_graph=not last), kept)
         del y
+    assert state()["replays"] >= 1
 
 
 def test_training_with_dropout_goes_through_graphs():

@@ -276,17 +276,31 @@ def test_warmup_stream_sync():
     torch.cuda.current_stream().wait_stream(side)
     for result in results:
         torch.testing.assert_close(result, expected)
+    assert recordings() == 1
 
 
-def test_conv_benchmark():
+@pytest.mark.parametrize("kind", ["kilns", "pytorchs"])  # the library's caller
+def test_conv_benchmark(kind):
+    @torch.library.custom_op("graph_trees::convolves", mutates_args=())
+    def convolves(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return torch.conv2d(x, weight)
+
+    convolves.register_fake(lambda x, weight: torch.conv2d(x, weight))
+
+    class Module(torch.nn.Conv2d):
+        def forward(self, x):
+            return convolves(x * 2, self.weight) + 1
+
+    made = torch.nn.Conv2d if kind == "kilns" else Module
     with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=False):
-        model = torch.nn.Conv2d(5, 6, [3, 3]).cuda().eval()
+        model = made(5, 6, [3, 3]).cuda().eval()
         called = graphs(model)
         x = torch.randn(2, 5, 16, 16, device="cuda")
         with torch.no_grad():
             for _ in range(3):
                 torch.testing.assert_close(called(x), model(x), rtol=1e-4, atol=1e-4)
-    assert recordings() >= 1
+    assert recordings() == 1
+    assert skips() == 0
 
 
 def test_multinomial():
@@ -301,6 +315,7 @@ def test_multinomial():
         torch.cuda.manual_seed(7)
         assert torch.equal(called(weights, 6), expected)
     assert skips() == 0
+    assert recordings() == 1
 
 
 def test_kernels_and_operators_of_pytorch_are_in_one_graph():
@@ -311,6 +326,7 @@ def test_kernels_and_operators_of_pytorch_are_in_one_graph():
     x = torch.zeros(8, 8, device="cuda")
     for _ in range(4):
         torch.testing.assert_close(called(x), function(x))
+    assert recordings() == 1
 
 
 def test_outputs_kept_and_dropped_at_random_keep_their_values():
@@ -340,3 +356,4 @@ def test_outputs_kept_and_dropped_at_random_keep_their_values():
             kept.pop(below(len(kept)))
         del result, source
     kept.clear()
+    assert state()["replays"] >= 1
