@@ -95,6 +95,8 @@ std::string TextOf(const Callable& callable, KilnText what) {
       return KernelsText(compiled.plan());
     case KILN_TEXT_LIBRARY_CALLS:
       return absl::StrJoin(executor->LibraryCalls(), "\n");
+    case KILN_TEXT_CONTRACTIONS:
+      return absl::StrJoin(compiled.contractions(), "\n");
     case KILN_TEXT_KEY:
       return absl::BytesToHexString(
           executor->artifact().view().message().compile_key());

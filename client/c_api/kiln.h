@@ -354,9 +354,10 @@ typedef enum KilnText {
                              nobody asked */
   KILN_TEXT_KERNELS = 8,  /* a line each: symbol, and the stem and the number
                              that its name for people is made of */
-  KILN_TEXT_LIBRARY_CALLS = 9 /* a line for each library call and each of its
+  KILN_TEXT_LIBRARY_CALLS = 9, /* a line for each library call and each of its
                              latest shapes: what, library, algorithm. Of a
                              graph with symbols: those that have run */
+  KILN_TEXT_CONTRACTIONS = 10  /* a line for each: who computes it, and why */
 } KilnText;
 
 /* Writes at most `size` bytes with the closing NUL; gives the length of the

@@ -66,6 +66,7 @@ absl::StatusOr<wire::CompilePlan> BuildCompilePlan(
   AddConstants(graph, out);
   for (const auto& [key, choice] : plan.tuned)
     out.add_tuned(absl::StrCat(key, " ", choice));
+  for (const std::string& line : plan.contractions) out.add_contractions(line);
   return out;
 }
 

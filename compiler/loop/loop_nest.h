@@ -126,6 +126,9 @@ struct LoopProgram {
   // Graph inputs, by number, whose memory the program writes: the last store
   // to the input's buffer gives its final value.
   std::vector<uint32_t> mutated_inputs;
+  // For people: the contractions that are loops by now, and why, a line each
+  // (choose_contraction.h). Not in the program's text.
+  std::vector<std::string> own_contractions;
 };
 
 }  // namespace kiln

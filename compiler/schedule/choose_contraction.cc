@@ -39,25 +39,33 @@ absl::string_view LibraryOf(const Contraction& c, const Target& target) {
 constexpr int64_t kManyProducts = 10240;
 constexpr int64_t kTiny = 32;
 
-std::string MemoryBound(const Contraction& c, const Target& target) {
+// Whether a product is bound by memory, and what tells.
+struct Bound {
+  bool by_memory = false;
+  absl::string_view ground;
+};
+
+Bound BoundOf(const Contraction& c, const Target& target) {
   const size_t first = c.is_batched() ? 1 : 0;
   int64_t size[3];  // m, n, k
   for (size_t i = 0; i < 3; ++i) {
     const SymExpr& extent = c.extents[first + i];
-    if (!extent.is_constant()) return "";
+    if (!extent.is_constant()) return {false, "a size that may change"};
     size[i] = extent.constant();
-    if (size[i] == 0) return "";
+    if (size[i] == 0) return {false, "a size of 0"};
   }
   const auto [m, n, k] = size;
-  if (k == 1) return "an outer product";
-  if (m == 1 || n == 1) return "a product with a vector";
-  if (target.kind == TargetKind::kCpu) return "";
+  if (k == 1) return {true, "an outer product"};
+  if (m == 1 || n == 1) return {true, "a product with a vector"};
+  if (target.kind == TargetKind::kCpu) return {false, "a product of matrices"};
   const int tiny = (m < kTiny) + (n < kTiny) + (k < kTiny);
   const bool many = c.is_batched() && c.extents[0].is_constant() &&
                     c.extents[0].constant() >= kManyProducts && tiny >= 2;
   const bool tall =
       !c.is_batched() && m >= kManyProducts && n < kTiny && k < kTiny;
-  return many || tall ? "tiny products" : "";
+  if (many || tall) return {true, "tiny products"};
+  return {false, tiny > 0 ? "few products with a small size"
+                          : "a product of matrices"};
 }
 
 std::string ExplainAttention(const Attention& a, ShapeEnv shapes,
@@ -84,7 +92,19 @@ std::string ExplainAttention(const Attention& a, ShapeEnv shapes,
   if (a.dropout > 0) absl::StrAppend(&ground, ", dropout");
   return absl::StrCat(a.backward ? "attention_backward " : "attention ",
                       a.origin, " [", axes, "] ", ShortName(form.dtype), ": ",
-                      ground, "\n");
+                      ground, ": heads of ",
+                      a.extents[Attention::kE].ToString(), " on ", target.name);
+}
+
+std::string Line(const Contraction& c, const ContractionChoice& choice) {
+  std::string axes;
+  for (size_t k = 0; k < c.extents.size(); ++k) {
+    absl::StrAppend(&axes, k > 0 ? ", " : "", AxisName(c, k), " ",
+                    c.extents[k].ToString());
+  }
+  return absl::StrCat(FormName(c.form), " ", absl::StrJoin(c.origins, "+"),
+                      " [", axes, "] ", ShortName(c.result().view.dtype), ": ",
+                      choice.ground);
 }
 
 }  // namespace
@@ -138,57 +158,51 @@ ContractionChoice ChooseContraction(const Contraction& c,
                                     const std::vector<Buffer>& buffers,
                                     const ShapeEnv& shapes,
                                     const Target& target) {
-  ContractionChoice choice;
-  const bool taken = LibraryTakes(c, buffers, target, choice.ground);
-  if (c.form != Contraction::Form::kProduct) return choice;
-  const std::string bound = MemoryBound(c, target);
-  if ((taken && bound.empty()) || !NestOf(c, buffers, shapes).has_value())
-    return choice;
-  choice.by = ComputedBy::kLoops;
-  choice.ground =
-      taken ? absl::StrCat("own loops, ", bound)
-            : absl::StrCat("own loops, no library has ", choice.ground);
-  return choice;
+  std::string library;
+  const bool taken = LibraryTakes(c, buffers, target, library);
+  if (c.form != Contraction::Form::kProduct)
+    return {ComputedBy::kLibrary,
+            absl::StrCat(library, ": loops of ours have no convolution")};
+  const Bound bound = BoundOf(c, target);
+  if (taken && !bound.by_memory)
+    return {ComputedBy::kLibrary, absl::StrCat(library, ": ", bound.ground)};
+  if (!NestOf(c, buffers, shapes).has_value()) {
+    return {ComputedBy::kLibrary,
+            absl::StrCat(library, ": ", bound.ground,
+                         ", which loops of ours do not take")};
+  }
+  return {ComputedBy::kLoops,
+          taken ? absl::StrCat("own loops, ", bound.ground)
+                : absl::StrCat("own loops, no library has ", library)};
 }
 
 int64_t ChooseContractions(LoopProgram& program, const Target& target) {
   int64_t changed = 0;
   for (LoopStep& step : program.steps) {
     const auto* c = std::get_if<Contraction>(&step);
-    if (c == nullptr ||
-        ChooseContraction(*c, program.buffers, program.shapes, target).by ==
-            ComputedBy::kLibrary) {
-      continue;
-    }
+    if (c == nullptr) continue;
+    const ContractionChoice choice =
+        ChooseContraction(*c, program.buffers, program.shapes, target);
+    if (choice.by == ComputedBy::kLibrary) continue;
+    program.own_contractions.push_back(Line(*c, choice));
     step = NestOf(*c, program.buffers, program.shapes).value();
     ++changed;
   }
   return changed;
 }
 
-std::string ExplainContractions(const LoopProgram& program,
-                                const Target& target, ComputedBy by) {
-  std::string out;
+std::vector<std::string> ExplainContractions(const LoopProgram& program,
+                                             const Target& target) {
+  std::vector<std::string> lines = program.own_contractions;
   for (const LoopStep& step : program.steps) {
-    const auto* attention = std::get_if<Attention>(&step);
-    if (attention != nullptr && by == ComputedBy::kLibrary)
-      absl::StrAppend(&out,
-                      ExplainAttention(*attention, program.shapes, target));
+    if (const auto* attention = std::get_if<Attention>(&step))
+      lines.push_back(ExplainAttention(*attention, program.shapes, target));
     const auto* c = std::get_if<Contraction>(&step);
     if (c == nullptr) continue;
-    const ContractionChoice choice =
-        ChooseContraction(*c, program.buffers, program.shapes, target);
-    if (choice.by != by) continue;
-    absl::StrAppend(&out, FormName(c->form), " ",
-                    absl::StrJoin(c->origins, "+"), " [");
-    for (size_t k = 0; k < c->extents.size(); ++k) {
-      absl::StrAppend(&out, k > 0 ? ", " : "", AxisName(*c, k), " ",
-                      c->extents[k].ToString());
-    }
-    absl::StrAppend(&out, "] ", ShortName(c->result().view.dtype), ": ",
-                    choice.ground, "\n");
+    lines.push_back(Line(
+        *c, ChooseContraction(*c, program.buffers, program.shapes, target)));
   }
-  return out;
+  return lines;
 }
 
 }  // namespace kiln

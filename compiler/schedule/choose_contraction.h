@@ -32,7 +32,7 @@ enum class ComputedBy : uint8_t {
 };
 struct ContractionChoice {
   ComputedBy by = ComputedBy::kLibrary;
-  std::string ground;
+  std::string ground;  // "own loops, tiny products"; "oneDNN: a size of 0"
 };
 
 // Who computes a verified contraction. Loops of ours take a product that is bound
@@ -44,15 +44,18 @@ ContractionChoice ChooseContraction(const Contraction& contraction,
                                     const ShapeEnv& shapes,
                                     const Target& target);
 
-// Makes nests of the contractions that loops of ours compute; gives how many.
-// Linear in steps.
+// Makes nests of the contractions that loops of ours compute, and tells of them in
+// the program's own_contractions; gives how many. Linear in steps.
 int64_t ChooseContractions(LoopProgram& program, const Target& target);
 
-// "product mm [m 64, n 128, k 32] f32: cuBLASLt, bias", a line for each that `by`
-// computes; attention, which was chosen before it was a step
-// (graph/attention_choice.h), among those of libraries.
-std::string ExplainContractions(const LoopProgram& program,
-                                const Target& target, ComputedBy by);
+// A line for each contraction, without its end: those that are loops by now, then
+// those that are steps still, and who computes them. Of attention, which was chosen
+// before it was a step (graph/attention_choice.h), too.
+//
+//   product mm [m 1, n 256, k 512] bf16: own loops, a product with a vector
+//   product addmm [m 64, n 128, k 32] f32: cuBLASLt, bias: a product of matrices
+std::vector<std::string> ExplainContractions(const LoopProgram& program,
+                                             const Target& target);
 
 }  // namespace kiln
 

@@ -90,6 +90,9 @@ struct KernelPlan {
   // artifact can be told to be out of date by one that it never met. Not in the
   // plan's text.
   TuningTable tuned;
+  // For people: who computes each contraction, and why, a line each
+  // (choose_contraction.h). Not in the plan's text.
+  std::vector<std::string> contractions;
   SymExpr arena_bytes = 0;
   int64_t peak_live_bytes = 0;  // at the hints
 };

@@ -321,7 +321,10 @@ absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
                                      std::vector<PassRecord>& records) {
   RETURN_IF_ERROR(
       RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
+  std::vector<std::string> contractions =
+      ExplainContractions(program, env.target);
   KernelPlan plan = FlattenAddresses(std::move(program));
+  plan.contractions = std::move(contractions);
   RETURN_IF_ERROR(RunPasses(KernelPipeline().first(kPassesBeforeVariants), plan,
                             env, kPlanInspection, records));
   return plan;
@@ -394,15 +397,13 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
 
 absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
                                                 const PassEnv& env) {
-  std::string out;
   std::vector<PassRecord> records;
-  for (const Pass<LoopProgram>& pass : LoopPipeline()) {
-    if (pass.run == RunChooseContractions)
-      out = ExplainContractions(program, env.target, ComputedBy::kLoops);
-    RETURN_IF_ERROR(
-        RunPasses<LoopProgram>({pass}, program, env, kLoopInspection, records));
-  }
-  return out + ExplainContractions(program, env.target, ComputedBy::kLibrary);
+  RETURN_IF_ERROR(
+      RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
+  std::string out;
+  for (const std::string& line : ExplainContractions(program, env.target))
+    absl::StrAppend(&out, line, "\n");
+  return out;
 }
 
 absl::StatusOr<std::string> ExplainFusion(LoopProgram program,

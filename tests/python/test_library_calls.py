@@ -1,4 +1,4 @@
-"""kiln.explain names who computes products and convolutions, as it was bound."""
+"""kiln.explain names who computes products and convolutions, why, and as it was bound."""
 
 import torch
 from torch import nn
@@ -50,3 +50,27 @@ def test_equal_calls_are_one_line_of_what_is_printed():
 
 def test_what_our_own_kernels_compute_is_no_library_call():
     assert calls_of(lambda x, v: x @ v, torch.randn(64, 16), torch.randn(16)) == []
+
+
+def test_each_contraction_has_its_ground():
+    class Layers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(16, 32), nn.Linear(32, 1, bias=False)
+            self.window = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x, image):
+            return self.last(torch.relu(self.first(x))), self.window(image)
+
+    with torch.no_grad():
+        told = kiln.explain(Layers(), torch.randn(8, 16), torch.randn(2, 3, 8, 8))
+    (graph,) = told.graphs
+    by_first_word = sorted(graph.contractions)
+    assert len(by_first_word) == 3, by_first_word
+    assert by_first_word[0].endswith(": oneDNN, bias: loops of ours have no convolution")
+    assert by_first_word[1:] == [
+        "product addmm+relu [m 8, n 32, k 16] f32: oneDNN, bias, relu: a product of matrices",
+        "product mm [m 8, n 1, k 32] f32: own loops, a product with a vector",
+    ]
+    for line in graph.contractions:
+        assert line in str(told)

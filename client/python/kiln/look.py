@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .graph_choice import Choice
     from .graph_trees import GraphFunction
 
-_PLAN, _SOURCES, _LIBRARY_CALLS = 1, 2, 9
+_PLAN, _SOURCES, _LIBRARY_CALLS, _CONTRACTIONS = 1, 2, 9, 10
 
 
 @dataclass
@@ -28,9 +28,9 @@ class GraphReport:
     device graphs are asked for: how many it is, what cuts it, or why it is none; and ``told``, why
     calls of it ran without, were recorded anew, and what they warned of.
 
-    ``library_calls``: of each product, convolution and attention that a library computes, what it
-    is, with what behind it, the library and, where that tells, its algorithm. Products that are
-    not there are loops of Kiln's own kernels."""
+    ``contractions``: of each product, convolution and attention, what it is, who computes it, a
+    library or loops of Kiln's own, and why. ``library_calls``: of each that a library computes, what
+    it is, with what behind it, the library and, where that tells, its algorithm, as it was bound."""
 
     name: str
     segments: int
@@ -40,6 +40,7 @@ class GraphReport:
     cuts: list[str] = field(default_factory=list)
     skip: str | None = None
     told: list[str] = field(default_factory=list)
+    contractions: list[str] = field(default_factory=list)
     library_calls: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
@@ -51,7 +52,7 @@ class GraphReport:
         lines += [f"  {node}: {why}" for node, why in self.host_kernels.items()]
         lines += [f"  cut by {cut}" for cut in self.cuts]
         lines += [f"  {text}" for text in (self.skip, *self.told) if text is not None]
-        for call, count in Counter(self.library_calls).items():
+        for call, count in Counter([*self.contractions, *self.library_calls]).items():
             lines.append(f"  {count} x {call}" if count > 1 else f"  {call}")
         return lines
 
@@ -106,13 +107,13 @@ def _check_callable(caller: str, fn: object) -> None:
         raise TypeError(f"kiln.{caller}: found {fn!r}, expected a function or module, then its arguments")
 
 
-def _library_calls(graph: CompiledGraph) -> list[str]:
+def _lines(graph: CompiledGraph, what: int) -> list[str]:
     if graph.refusal is not None:
         return []
     return [
         line
         for callable_ in graph.callables
-        for line in _native.text(callable_, _LIBRARY_CALLS).splitlines()
+        for line in _native.text(callable_, what).splitlines()
     ]
 
 
@@ -137,7 +138,8 @@ def explain(fn: Callable, *args: object, **kwargs: object) -> Explanation:
     out.recompiles = [one for one in traced_again() if not any(one is old for old in before)]
     for graph in graphs:
         report = GraphReport(graph.name, graph.segments, graph.hosts, graph.refusal)
-        report.library_calls = _library_calls(graph)
+        report.contractions = _lines(graph, _CONTRACTIONS)
+        report.library_calls = _lines(graph, _LIBRARY_CALLS)
         choice = getattr(graph, "choice", None)  # what stands for a refused graph has none
         if choice is not None and graph.refusal is None:
             _tell_of_graphs(report, choice, graph.graph_functions)
