@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "proto/base/tuned_line.h"
 
 namespace kiln {
 namespace {
@@ -12,6 +15,14 @@ absl::string_view OrNone(absl::string_view choice) {
 }
 
 }  // namespace
+
+bool HasChoice(absl::string_view line) {
+  const size_t space = line.find(' ');
+  if (space == absl::string_view::npos) return false;
+  absl::string_view choice = line.substr(space + 1);
+  absl::ConsumePrefix(&choice, kPinnedDecision);
+  return !choice.empty();
+}
 
 absl::string_view ChoiceFor(absl::string_view key,
                             const TuningDecisions& decisions) {
@@ -32,6 +43,7 @@ std::string TuningDifference(absl::string_view line,
   }
   const absl::string_view key = line.substr(0, space);
   const absl::string_view used = line.substr(space + 1);
+  if (absl::StartsWith(used, kPinnedDecision)) return "";
   const absl::string_view now = ChoiceFor(key, decisions);
   if (used == now) return "";
   return absl::StrCat(key, ": ", OrNone(now), " against ", OrNone(used));

@@ -20,11 +20,19 @@ namespace kiln {
 // Hence equal (key, hint class, decisions in force) find an equal list, and
 // equal bytes. A decision for a row that an entry does not
 // name leaves it alone; one that is taken back makes the old entry good again.
+//
+// With the option `deterministic` a plan keeps the decisions of its first compile:
+// a "=" stands in front of its choices, and such a line holds whatever is decided
+// later.
 
-// Is each line of `tuned`, "KEY CHOICE" or "KEY ", what `decisions` say now? A
-// line without a space is of no version that we know: the entry is not served.
+// Is each line of `tuned`, "KEY CHOICE" or "KEY ", what `decisions` say now, or
+// kept, "KEY =CHOICE"? A line without a space is of no version that we know: the
+// entry is not served.
 template <typename Lines>
 bool TuningHolds(const Lines& tuned, const TuningDecisions& decisions);
+
+// Whether a line has a decision.
+bool HasChoice(absl::string_view line);
 
 // What is in force for the tuning key: its choice, or empty.
 absl::string_view ChoiceFor(absl::string_view key,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cache/tuning_match.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "server/compile_task.h"
@@ -34,9 +35,7 @@ absl::StatusOr<std::vector<PlannedKey>> KeysOf(const CompileTask& task,
   }
   std::vector<PlannedKey> keys;
   for (const std::string& line : reply->plan().tuned()) {
-    const size_t blank = line.find(' ');
-    keys.push_back({line.substr(0, blank),
-                    blank != std::string::npos && blank + 1 < line.size()});
+    keys.push_back({line.substr(0, line.find(' ')), HasChoice(line)});
   }
   return keys;
 }

@@ -32,6 +32,7 @@
 #include "compiler/schedule/plan_buffers.h"
 #include "compiler/schedule/write_calls.h"
 #include "proto/base/status.h"
+#include "proto/base/tuned_line.h"
 
 namespace kiln {
 
@@ -238,6 +239,14 @@ absl::StatusOr<Changed> RunChooseAlgorithms(KernelPlan& plan,
   return Changed::Patterns(ChooseAlgorithms(plan, env.target, env.tuning));
 }
 
+// What was measured later must not change the bits that a caller had before.
+absl::StatusOr<Changed> RunPinDecisions(KernelPlan& plan, const PassEnv& env) {
+  if (!env.options.artifact.deterministic) return Changed::kNo;
+  for (auto& [key, decision] : plan.tuned)
+    decision = absl::StrCat(kPinnedDecision, decision);
+  return plan.tuned.empty() ? Changed::kNo : Changed::kYes;
+}
+
 absl::StatusOr<Changed> RunCombineKernels(KernelPlan& plan,
                                           const PassEnv& env) {
   const ArtifactOptions& options = env.options.artifact;
@@ -265,6 +274,8 @@ constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"guard_extents", RunGuardExtents},
     {"choose_variants", RunChooseVariants},
     {"choose_algorithms", RunChooseAlgorithms},
+    // All that has a key has its decision now.
+    {"pin_decisions", RunPinDecisions},
     // After variants: only pointwise kernels share a launch.
     {"combine_kernels", RunCombineKernels},
     // Before memory is placed: partial results need some.

@@ -150,6 +150,16 @@ TEST_F(ArtifactCacheTest, AnEntryIsServedWhileItsTuningIsTheOneInForce) {
   EXPECT_EQ(Lookup(request_).artifact.artifact(), "untuned");
 }
 
+TEST_F(ArtifactCacheTest, WhatKeepsItsDecisionsIsServedWhateverIsDecided) {
+  ASSERT_TRUE(
+      Insert(request_, "kept", {}, {"row/a =", "row/b =threads=64 rows=1"})
+          .ok());
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "kept");
+  Decide("row/a", "threads=128 rows=1");
+  Decide("row/b", "threads=128 rows=1");
+  EXPECT_EQ(Lookup(request_).artifact.artifact(), "kept");
+}
+
 TEST_F(ArtifactCacheTest, AnEntryWhoseTuningCannotBeReadIsNotServed) {
   ASSERT_TRUE(Insert(request_, "of another version", {}, {"nonsense"}).ok());
   EXPECT_EQ(Lookup(request_).outcome, CacheOutcome::kGuardMiss);

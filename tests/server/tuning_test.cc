@@ -21,6 +21,7 @@ using ::kiln::wire::CompileResult;
 using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::Gt;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -100,6 +101,51 @@ TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsKeyUsesIt) {
   Compile(d, RowSums(kColumns), CompileResult::SERVED_FROM_CACHE);
   // Rows of another length have another key.
   Compile(d, RowSums(8 * kColumns), CompileResult::SERVED_FROM_CACHE);
+}
+
+wire::TuneReply Tune(TestDaemon& d, const wire::CompileRequest& request) {
+  grpc::ClientContext context;
+  wire::TuneRequest tune;
+  *tune.mutable_compile() = request;
+  wire::TuneReply reply;
+  const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return reply;
+}
+
+TEST(Tuning, DeterministicModeKeepsTheDecisionsOfItsFirstCompile) {
+  TestDaemon d(UseRealWorker);
+  wire::CompileRequest request = RowSums(kColumns);
+  request.mutable_options()->mutable_artifact()->set_deterministic(true);
+  const auto before = Compile(d, request, CompileResult::SERVED_FROM_COMPILE);
+  ASSERT_EQ(before.compiled().tuned_size(), 1);
+  EXPECT_THAT(before.compiled().tuned(0), EndsWith(" ="));
+  const wire::TuneReply reply = Tune(d, request);
+  ASSERT_EQ(reply.kernels_size(), 1);
+  EXPECT_EQ(before.compiled().tuned(0),
+            absl::StrCat(reply.kernels(0).key(), " ="));
+  const auto after = Compile(d, request, CompileResult::SERVED_FROM_CACHE);
+  EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString());
+}
+
+TEST(Tuning, DeterministicModeTakesWhatWasMeasuredBeforeItsFirstCompile) {
+  TestDaemon d(UseRealWorker);
+  wire::CompileRequest request = RowSums(kColumns);
+  request.mutable_options()->mutable_artifact()->set_deterministic(true);
+  request.mutable_options()->set_max_autotune(true);
+  const auto client = CompileClient::Connect({.socket = d.config().socket});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const auto outcome = (*client)->Compile(request, {});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(outcome->measured.ok()) << outcome->measured;
+  EXPECT_EQ(d.count(Count::kTuned), 1);
+  wire::Artifact artifact;
+  ASSERT_TRUE(artifact.ParseFromString(outcome->artifact.artifact()));
+  ASSERT_EQ(artifact.compiled().tuned_size(), 1);
+  EXPECT_THAT(artifact.compiled().tuned(0), HasSubstr(" =cpu "));
+  // There is nothing more to measure.
+  ASSERT_TRUE((*client)->Compile(request, {}).ok());
+  EXPECT_EQ(d.count(Count::kTuned), 1);
 }
 
 TEST(Tuning, WhatManyMissIsMeasuredOnce) {

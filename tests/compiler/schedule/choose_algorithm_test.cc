@@ -67,6 +67,18 @@ TEST(ChooseAlgorithm, AProductTakesWhatADecisionNames) {
   EXPECT_EQ(AlgorithmOf(*CallsOf(after).at(0)), "id66.tile20");
 }
 
+TEST(ChooseAlgorithm, DeterministicModeKeepsWhatItFound) {
+  PassEnv env{*TargetFromName("sm_90"), {}};
+  env.options.artifact.deterministic = true;
+  const KernelPlan before = PlanWith(Product("256"), env);
+  const std::string key = KeyOf(before);
+  EXPECT_EQ(before.tuned.at(key), "=");
+  env.tuning = {{key, "id66.tile20"}};
+  const KernelPlan after = PlanWith(Product("256"), env);
+  EXPECT_EQ(after.tuned.at(key), "=id66.tile20");
+  EXPECT_EQ(AlgorithmOf(*CallsOf(after).at(0)), "id66.tile20");
+}
+
 TEST(ChooseAlgorithm, OtherSizesChipsAndStridesAreOtherKeys) {
   const std::string key = KeyOf(PlanOf(Product("256"), "sm_90"));
   EXPECT_NE(KeyOf(PlanOf(Product("257"), "sm_90")), key);
