@@ -18,7 +18,9 @@ namespace kiln {
 //          rows that begin at one place of a vector (interleave_rows.h), where that
 //          costs less than a copy
 //   sizes  are peeled: the product of whole vectors is one, and what is left of
-//          rows, columns or the sum another, small one
+//          rows, columns or the sum another, small one; or, where all operands that
+//          have an axis are copied, or copying them costs less, the copies are of
+//          whole vectors, and zeros stand behind a sum's terms
 //
 // Only where all of that is cheaper than the product as it is, by a tenth, at the
 // hints. Of bf16, f16, and f32 that may be rounded to TF32, on CUDA. Rows are of
@@ -28,6 +30,7 @@ namespace kiln {
 struct AlignOptions {
   bool longer_rows = true;  // false: rows that are not aligned are copied
   bool copies = true;       // false: nothing is copied or peeled
+  bool widens = true;       // false: sizes are peeled, and no copy is wider
 };
 struct AlignedCounts {
   int64_t products = 0;  // that it changed

@@ -39,13 +39,14 @@ struct Aligned {
 };
 
 // Checked against the graph's meaning.
-Aligned AlignedOf(absl::string_view text, const Target& target = Slow()) {
+Aligned AlignedOf(absl::string_view text, const Target& target = Slow(),
+                  const AlignOptions& options = {.widens = false}) {
   const auto graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << graph.status();
   auto program = LowerGraph(*graph, {});
   EXPECT_TRUE(program.ok()) << program.status();
   Aligned aligned{*std::move(program)};
-  aligned.counts = AlignContractions(aligned.program, target);
+  aligned.counts = AlignContractions(aligned.program, target, options);
   const std::string loops = ToText(aligned.program);
   EXPECT_EQ(VerifyLoops(aligned.program), absl::OkStatus()) << loops;
   const std::vector<RefValue> inputs = RandomInputs(*graph);
@@ -96,6 +97,55 @@ TEST(AlignContractions, PeelsEachAxis) {
         %y = bmm(%t, %b)
       })");
   EXPECT_EQ(StepsOf(all.program), std::make_pair(3, 3));
+}
+
+// Where copies are due anyway, or cost less than a part that is peeled, they are of
+// whole vectors. What lies behind a sum's terms must be zero.
+TEST(AlignContractions, CopiesAreOfWholeVectors) {
+  const auto widened = [](absl::string_view text) {
+    return AlignedOf(text, Slow(), {});
+  };
+  const Aligned columns = widened(R"(
+      graph @n() on cuda(%a: bf16[16, 24] align 16, %b: bf16[24, 21])
+          -> (%y) {
+        %y = mm(%a, %b)
+      })");
+  EXPECT_EQ(StepsOf(columns.program), std::make_pair(1, 2));
+  const Aligned rows = widened(R"(
+      graph @m() on cuda(%a: bf16[24, 21], %b: bf16[24, 16] align 16) -> (%y) {
+        %t = t(%a)
+        %y = mm(%t, %b)
+      })");
+  EXPECT_EQ(StepsOf(rows.program), std::make_pair(1, 2));
+  // Both factors, and zeros in both; a sum of any length.
+  for (const int terms : {29, 523}) {
+    const Aligned sum = widened(
+        absl::StrCat("graph @k() on cuda(%a: bf16[8, ", terms, "], %b: bf16[",
+                     terms, ", 16] align 16) -> (%y) {\n  %y = mm(%a, %b)\n}"));
+    EXPECT_EQ(StepsOf(sum.program), std::make_pair(1, 4)) << terms;
+  }
+  const Aligned all = widened(R"(
+      graph @all() on cuda(%a: f16[2, 523, 17], %b: f16[2, 523, 19]) -> (%y) {
+        %t = permute(%a, [0, 2, 1])
+        %y = bmm(%t, %b)
+      })");
+  EXPECT_EQ(StepsOf(all.program), std::make_pair(1, 3));
+  // A bias has no more columns: they are peeled.
+  const Aligned biased = widened(R"(
+      graph @g() on cuda(%a: bf16[16, 24] align 16, %b: bf16[24, 21],
+                         %c: bf16[21]) -> (%y) {
+        %y = addmm(%c, %a, %b)
+      })");
+  EXPECT_EQ(StepsOf(biased.program), std::make_pair(2, 2));
+  // A copy that two products read at different widths is two.
+  const Aligned both = widened(R"(
+      graph @g() on cuda(%a: bf16[16, 21], %b: bf16[16, 24] align 16,
+                         %c: bf16[21, 24] align 16) -> (%x, %y) {
+        %t = t(%a)
+        %x = mm(%t, %b)
+        %y = mm(%a, %c)
+      })");
+  EXPECT_EQ(both.counts.products, 2);
 }
 
 // Of a result that is seen, whose rows begin at eight places of a vector: the products

@@ -1,0 +1,319 @@
+#include "compiler/schedule/align_remedies.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/loop/index_expr.h"
+#include "compiler/schedule/choose_contraction.h"
+#include "compiler/schedule/contraction_loops.h"
+#include "compiler/schedule/pad_rows.h"
+
+namespace kiln {
+namespace {
+
+// Estimates, of products of 8192 x 768 with 50,257 columns of bf16 on an H200 (in
+// ms: forward 0.96 aligned, 6.6 else; gradients 0.8 and 4.3 to 4.5).
+constexpr double kOfPeak = 0.7;         // that an aligned product reaches
+constexpr double kSlowerUnaligned = 6;  // one that is not
+constexpr double kLaunchNs = 4000;
+constexpr double kWorthIt = 0.9;
+// Below it the part of a sum that is rounded by itself may be seen in the result.
+constexpr int64_t kLeastSum = 512;
+
+// Products a cycle and multiprocessor of tensor cores, of half types.
+double ProductsPerCycle(const Target& target) {
+  if (target.compute_capability >= 90) return 2048;
+  return target.compute_capability == 80 ? 1024 : 512;
+}
+
+bool HasKnownStrides(const View& view) {
+  return std::all_of(view.strides.begin(), view.strides.end(),
+                     [](const SymExpr& e) { return e.is_constant(); });
+}
+
+class RemedyFinder {
+ public:
+  RemedyFinder(const LoopProgram& program, const Target& target,
+               const AlignOptions& options)
+      : program_(program), target_(target), options_(options) {}
+
+  bool IsEligible(const Contraction& c) const {
+    const DType dtype = c.result().view.dtype;
+    if (c.form != Contraction::Form::kProduct ||
+        !(IsHalf(dtype) || (dtype == DType::kFloat32 && c.allow_tf32))) {
+      return false;
+    }
+    for (const SymExpr& e : c.extents)
+      if (program_.shapes.Hint(e) == 0) return false;
+    return ChooseContraction(c, program_.buffers, program_.shapes, target_)
+               .by == ComputedBy::kLibrary;
+  }
+
+  // The cheaper of two, with wider copies and without. None where the product is
+  // aligned, or better as it is.
+  std::optional<AlignRemedy> Find(const Contraction& c) const {
+    std::optional<AlignRemedy> peeled = Find(c, /*widens=*/false);
+    if (!options_.widens) return peeled;
+    std::optional<AlignRemedy> widened = Find(c, /*widens=*/true);
+    const bool take = widened.has_value() &&
+                      (!peeled.has_value() || widened->costs < peeled->costs);
+    return take ? std::move(widened) : std::move(peeled);
+  }
+
+ private:
+  double ProductsOf(const Contraction& c) const {
+    double products = 1;
+    for (const SymExpr& e : c.extents)
+      products *= static_cast<double>(program_.shapes.Hint(e));
+    return products;
+  }
+
+  double BytesOf(const View& view) const {
+    return static_cast<double>(program_.shapes.Hint(Product(view.sizes))) *
+           SizeInBytes(view.dtype);
+  }
+
+  double TimeOf(const Contraction& c, double slower) const {
+    double per_ns = ProductsPerCycle(target_) * target_.multiprocessors *
+                    target_.cycles_per_ns * kOfPeak;
+    if (c.result().view.dtype == DType::kFloat32) per_ns /= 2;
+    double bytes = 0;
+    for (const ContractionOperand& operand : c.operands)
+      bytes += BytesOf(operand.view);
+    return std::max(ProductsOf(c) / per_ns * slower,
+                    bytes / target_.memory_bytes_per_ns);
+  }
+  double TimeToMove(double bytes) const {
+    return kLaunchNs + bytes / target_.memory_bytes_per_ns;
+  }
+
+  std::optional<AlignRemedy> Find(const Contraction& c, bool widens) const {
+    AlignRemedy remedy;
+    double& costs = remedy.costs;
+    bool due = false;
+    for (size_t place = 0; place < c.operands.size(); ++place) {
+      const View& view = c.operands[place].view;
+      if (!RowAxis(c.operands[place]).has_value() || !HasKnownStrides(view))
+        return std::nullopt;
+      if (HasAlignedRows(view, program_.buffers[view.buffer])) continue;
+      due = true;
+      remedy.stride[place] = LongerRows(view);
+      if (remedy.stride[place].has_value()) continue;
+      if (!options_.copies || !PlaceOf(view, program_).has_value())
+        return std::nullopt;
+      remedy.copied[place] = true;
+      costs += TimeToMove(2 * BytesOf(view));
+    }
+    if (!PeelAxes(c, widens, remedy, due) || !due) return std::nullopt;
+    Interleave(c, remedy);
+    if (TimeOf(c, 1) + costs > kWorthIt * TimeOf(c, kSlowerUnaligned))
+      return std::nullopt;
+    return remedy;
+  }
+
+  // Takes another way where the result alone is to be copied, and that way costs less.
+  void Interleave(const Contraction& c, AlignRemedy& remedy) const {
+    for (size_t place = 0; place < c.operands.size(); ++place) {
+      if (remedy.copied[place] != (place == c.written) ||
+          remedy.stride[place].has_value()) {
+        return;
+      }
+    }
+    std::optional<InterleavedProduct> parts = InterleaveRows(c);
+    if (!parts.has_value()) return;
+    double more = -TimeOf(c, 1);
+    for (const Contraction& part : parts->aligned) {
+      if (!IsAligned(part)) return;
+      more += TimeOf(part, 1) + kLaunchNs;
+    }
+    for (const Contraction& edge : parts->edges) {
+      if (!PlaceOf(edge.result().view, program_).has_value()) return;
+      more += TimeOf(edge, 1) + kLaunchNs +
+              TimeToMove(2 * BytesOf(edge.result().view));
+    }
+    if (more >= remedy.costs) return;
+    remedy = AlignRemedy();
+    remedy.peeled.resize(c.extents.size());
+    remedy.widened.resize(c.extents.size());
+    remedy.interleaved = std::move(parts);
+    remedy.costs = more;
+  }
+
+  bool IsAligned(const Contraction& c) const {
+    return std::all_of(
+        c.operands.begin(), c.operands.end(),
+        [&](const ContractionOperand& operand) {
+          const std::optional<uint32_t> row = RowAxis(operand);
+          return row.has_value() && c.extents[*row].is_constant() &&
+                 c.extents[*row].constant() %
+                         RowAlignment(operand.view.dtype) ==
+                     0 &&
+                 HasAlignedRows(operand.view,
+                                program_.buffers[operand.view.buffer]);
+        });
+  }
+
+  // The stride that aligns the view by its buffer's rows alone.
+  std::optional<int64_t> LongerRows(const View& view) const {
+    if (!options_.longer_rows) return std::nullopt;
+    const std::optional<int64_t> stride = StrideForRows(program_, view.buffer);
+    if (!stride.has_value()) return std::nullopt;
+    const Buffer& buffer = program_.buffers[view.buffer];
+    const std::optional<View> padded = OnPaddedRows(view, buffer, *stride);
+    if (!padded.has_value() || !HasAlignedRows(*padded, buffer))
+      return std::nullopt;
+    return stride;
+  }
+
+  // Peels or widens, whichever is cheaper. False where a size is not known or not even
+  // one vector, or where a sum is too short to be peeled and is not widened.
+  bool PeelAxes(const Contraction& c, bool widens, AlignRemedy& remedy,
+                bool& due) const {
+    const int64_t step = RowAlignment(c.result().view.dtype);
+    remedy.peeled.resize(c.extents.size());
+    remedy.widened.resize(c.extents.size());
+    const size_t sum = c.extents.size() - 1;
+    for (const ContractionOperand& operand : c.operands) {
+      const uint32_t axis = *RowAxis(operand);
+      if (!c.extents[axis].is_constant()) return false;
+      const int64_t extent = c.extents[axis].constant();
+      const int64_t at = extent / step * step;
+      if (at == extent || remedy.peeled[axis].has_value() ||
+          remedy.widened[axis] > 0) {
+        continue;
+      }
+      if (!options_.copies || axis + 3 < c.extents.size() || at == 0)
+        return false;
+      const bool peels = axis != sum || (extent >= kLeastSum && TakesMore(c));
+      const double peeled = TimeOfPeeled(c, axis, extent - at);
+      const std::optional<double> widened =
+          widens ? TimeToWiden(c, axis, remedy) : std::nullopt;
+      if (!peels && !widened.has_value()) return false;
+      due = true;
+      if (widened.has_value() && (!peels || *widened < peeled)) {
+        remedy.widened[axis] = at + step;
+        for (size_t place = 0; place < c.operands.size(); ++place)
+          remedy.copied[place] |= IsAlong(c.operands[place], axis);
+        remedy.costs += *widened;
+      } else {
+        remedy.peeled[axis] = at;
+        remedy.costs += peeled;
+      }
+    }
+    return true;
+  }
+
+  static bool IsAlong(const ContractionOperand& operand, uint32_t axis) {
+    return std::find(operand.index.begin(), operand.index.end(),
+                     SymExpr::Axis(axis)) != operand.index.end();
+  }
+
+  // What it takes beside the copies that are due already; none where an operand cannot
+  // be copied, or the body reads something along the axis.
+  std::optional<double> TimeToWiden(const Contraction& c, uint32_t axis,
+                                    const AlignRemedy& remedy) const {
+    const bool sums = axis + 1 == c.extents.size();
+    if (!sums && Loads(c)) return std::nullopt;
+    double costs = sums ? 2 * kLaunchNs : 0;  // of zeros
+    for (size_t place = 0; place < c.operands.size(); ++place) {
+      const ContractionOperand& operand = c.operands[place];
+      if (!IsAlong(operand, axis)) continue;
+      if (remedy.stride[place].has_value()) return std::nullopt;
+      if (remedy.copied[place]) continue;
+      if (!PlaceOf(operand.view, program_).has_value()) return std::nullopt;
+      costs += TimeToMove(2 * BytesOf(operand.view));
+    }
+    return costs;
+  }
+
+  double TimeOfPeeled(const Contraction& c, size_t axis, int64_t rest) const {
+    double bytes = 0;  // of what does not get smaller
+    for (const ContractionOperand& operand : c.operands) {
+      if (!IsAlong(operand, static_cast<uint32_t>(axis)))
+        bytes += BytesOf(operand.view);
+    }
+    if (axis + 1 == c.extents.size()) bytes *= 2;  // written, then read
+    Contraction peeled = c;
+    peeled.extents[axis] = rest;
+    const double slow = rest > 1 ? TimeOf(peeled, kSlowerUnaligned) : 0;
+    return std::max(slow, TimeToMove(bytes));
+  }
+
+  // Whether a library that computes it can add a matrix.
+  bool TakesMore(const Contraction& c) const {
+    for (const ScalarNode& node : c.body)
+      if (node.op == ScalarOp::kLoad || node.op == ScalarOp::kConstant)
+        return false;
+    return true;
+  }
+
+  static bool Loads(const Contraction& c) {
+    return std::any_of(
+        c.body.begin(), c.body.end(),
+        [](const ScalarNode& node) { return node.op == ScalarOp::kLoad; });
+  }
+
+  const LoopProgram& program_;
+  const Target& target_;
+  const AlignOptions& options_;
+};
+
+}  // namespace
+
+std::optional<AlignRemedy> RemedyOf(const Contraction& contraction,
+                                    const LoopProgram& program,
+                                    const Target& target,
+                                    const AlignOptions& options) {
+  const RemedyFinder finder(program, target, options);
+  if (!finder.IsEligible(contraction)) return std::nullopt;
+  return finder.Find(contraction);
+}
+
+std::optional<uint32_t> RowAxis(const ContractionOperand& operand) {
+  for (size_t d = operand.index.size(); d-- > 0;) {
+    Var axis;
+    if (operand.view.strides[d].Is(1) && !operand.view.sizes[d].Is(1) &&
+        operand.index[d].AsVar(&axis)) {
+      return axis.index;
+    }
+  }
+  return std::nullopt;
+}
+
+bool HasAlignedRows(const View& view, const Buffer& buffer) {
+  const int64_t step = RowAlignment(view.dtype);
+  const auto fits = [&](const SymExpr& e) {
+    return e.is_constant() && e.constant() % step == 0;
+  };
+  if (!fits(view.offset) || !fits(buffer.offset) ||
+      buffer.alignment_bytes % 16 != 0) {
+    return false;
+  }
+  for (size_t d = 0; d < view.sizes.size(); ++d) {
+    if (!view.strides[d].Is(1) && !view.sizes[d].Is(1) &&
+        !fits(view.strides[d]))
+      return false;
+  }
+  return true;
+}
+DimVector AxesOver(const View& view, DimVector& extents) {
+  DimVector at;
+  for (const SymExpr& size : view.sizes) {
+    at.push_back(size.Is(1)
+                     ? SymExpr(0)
+                     : SymExpr::Axis(static_cast<uint32_t>(extents.size())));
+    if (!size.Is(1)) extents.push_back(size);
+  }
+  return at;
+}
+
+std::optional<DimVector> PlaceOf(const View& view, const LoopProgram& program) {
+  DimVector extents;
+  const DimVector at = AxesOver(view, extents);
+  SymExpr address = view.offset;
+  for (size_t d = 0; d < at.size(); ++d) address += at[d] * view.strides[d];
+  return IndexAt(address, program.buffers[view.buffer], extents,
+                 program.shapes);
+}
+
+}  // namespace kiln
