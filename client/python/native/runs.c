@@ -115,10 +115,12 @@ static PyObject* RunOn(PyObject* capsule, PyObject* inputs,
   KilnStatus* status;
   kiln_refusal_forget();
   KilnCallable* callable = kiln_py_callable(capsule);
-  KilnWatch watch = {
-      .ordinal = device.type == kDlpackCuda ? device.ordinal : -1,
-      .name_of = kiln_py_callable_name_of(capsule)};
-  if (kiln_launches_are_watched()) kiln_launches_watch(&watch, options);
+  KilnWatch watch = {.ordinal =
+                         device.type == kDlpackCuda ? device.ordinal : -1};
+  if (kiln_launches_are_watched()) {
+    watch.name_of = kiln_py_callable_name_of(capsule);
+    kiln_launches_watch(&watch, options);
+  }
   Py_BEGIN_ALLOW_THREADS;
   status = kiln_library.kiln_run_with(callable, values, (int32_t)count, options,
                                       &results);
