@@ -21,8 +21,8 @@
  *   invalidate(storage, text)
  *   thread() -> int                           the number of this thread; of one that
  *                                             works for others theirs, negated
- *   change_thread(stream)                     what comes runs after what this thread's
- *                                             predecessor has put on that stream
+ *   change_thread(stream)                     what comes runs after what was put on that
+ *                                             stream, by another thread
  *   stream_of()                               the number of this thread's stream
  *   keep_gradients(storages, inputs)          those in storages with these addresses
  *                                             get memory of their own
