@@ -74,9 +74,11 @@ class KeyWriter {
   Sha256 sha_;
 };
 
-bool IsProduct(const LibraryCall& call) {
+constexpr absl::string_view kConvolution = "convolution";
+
+bool HasChoice(const LibraryCall& call) {
   return call.name == "mm" || call.name == "addmm" || call.name == "bmm" ||
-         call.name == "baddbmm";
+         call.name == "baddbmm" || call.name == kConvolution;
 }
 
 std::string SizeText(const SymExpr& size, const ShapeEnv& shapes) {
@@ -89,13 +91,14 @@ std::string SizeText(const SymExpr& size, const ShapeEnv& shapes) {
 std::string TuningKey(const LibraryCall& call,
                       const std::vector<Buffer>& buffers,
                       const ShapeEnv& shapes, const Target& target) {
-  if (target.kind != TargetKind::kCuda || !IsProduct(call)) return "";
-  const View& a = call.inputs[call.inputs.size() - 2];
+  if (target.kind != TargetKind::kCuda || !HasChoice(call)) return "";
   const View& out = call.outputs[0];
+  DimVector named = out.sizes;
+  if (call.name != kConvolution)
+    named.push_back(call.inputs[call.inputs.size() - 2].sizes.back());
   std::string sizes;
-  for (const SymExpr& size : out.sizes)
-    absl::StrAppend(&sizes, SizeText(size, shapes), "x");
-  absl::StrAppend(&sizes, SizeText(a.sizes.back(), shapes));
+  for (const SymExpr& size : named)
+    absl::StrAppend(&sizes, sizes.empty() ? "" : "x", SizeText(size, shapes));
   return absl::StrCat(call.name, "/", ShortName(out.dtype), "/", sizes, "/",
                       KeyWriter(buffers, shapes).Digits(call, target), "/",
                       target.name);

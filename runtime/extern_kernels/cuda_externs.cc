@@ -31,10 +31,14 @@ class CudaExterns final : public ExternLibrary {
 
   absl::StatusOr<std::vector<std::string>> Algorithms(
       const ExternProblem& problem, int most) override {
-    const auto* matmul = std::get_if<MatmulProblem>(&problem);
-    if (matmul == nullptr) return std::vector<std::string>();
-    ASSIGN_OR_RETURN(auto library, Matrices());
-    return CublasLt::Algorithms(std::move(library), *matmul, most);
+    if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {
+      ASSIGN_OR_RETURN(auto library, Matrices());
+      return CublasLt::Algorithms(std::move(library), *matmul, most);
+    }
+    const auto* convolution = std::get_if<ConvolutionProblem>(&problem);
+    if (convolution == nullptr) return std::vector<std::string>();
+    ASSIGN_OR_RETURN(auto library, CudnnLibrary());
+    return CudnnConvolutionAlgorithms(*convolution, std::move(library), most);
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,7 @@ CudnnEngineRules RulesOf(const ConvolutionProblem& p) {
   CudnnEngineRules rules;
   rules.compiled_at_run_time = false;
   rules.most_workspace_bytes = kMaxWorkspaceBytes;
+  rules.named = p.algorithm;
   if (p.deterministic) rules.refused_numbers |= kCudnnNondeterministic;
   if (IsHalf(p.dtype) && !p.precision.reduced_sums)
     rules.refused_numbers |= kCudnnFft | kCudnnWinograd | kCudnnReducedSums;
@@ -52,11 +54,13 @@ CudnnEngineRules RulesOf(const ConvolutionProblem& p) {
 
 class CudnnConvolution final : public PreparedCall {
  public:
+  // `names`: of how many engines it asks for the names.
   CudnnConvolution(std::shared_ptr<Cudnn> library,
-                   const ConvolutionProblem& problem)
+                   const ConvolutionProblem& problem, int names = 0)
       : library_(std::move(library)),
         p_(problem),
-        written_(WrittenOperand(problem.wanted)) {}
+        written_(WrittenOperand(problem.wanted)),
+        names_wanted_(names) {}
 
   // As the caller's tensors lie, if cuDNN can; else on copies, channels first.
   absl::Status Prepare() {
@@ -84,6 +88,9 @@ class CudnnConvolution final : public PreparedCall {
   std::string algorithm() const override {
     return absl::StrCat(plan_.EngineName(), fused_ ? " with its epilogue" : "");
   }
+
+  // Of a prepared call.
+  std::vector<std::string> TakeNames() { return std::move(names_); }
 
  private:
   // What an engine reads and writes: for sums alone the first three.
@@ -162,6 +169,10 @@ class CudnnConvolution final : public PreparedCall {
     }
     ASSIGN_OR_RETURN(const CudnnHandle handle, CudnnHandle::Borrow(*library_));
     ASSIGN_OR_RETURN(plan_, graph.Build(handle.get(), RulesOf(p_)));
+    if (names_wanted_ > 0) {
+      ASSIGN_OR_RETURN(names_,
+                       graph.Engines(handle.get(), RulesOf(p_), names_wanted_));
+    }
     workspace_start_ = room_bytes_;
     room_bytes_ += plan_.workspace_bytes();
     return absl::OkStatus();
@@ -269,6 +280,8 @@ class CudnnConvolution final : public PreparedCall {
   const std::shared_ptr<Cudnn> library_;
   const ConvolutionProblem p_;
   const int written_;
+  const int names_wanted_;
+  std::vector<std::string> names_;
   bool fused_ = false;                   // the engine computes the epilogue
   std::unique_ptr<CudnnFinish> finish_;  // what it does not compute
   std::array<CudnnLongs, std::size(kArrays)> used_;   // strides of computing
@@ -323,6 +336,15 @@ absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnConvolution(
   auto call = std::make_shared<CudnnConvolution>(std::move(library), problem);
   RETURN_IF_ERROR(call->Prepare());
   return std::shared_ptr<const PreparedCall>(std::move(call));
+}
+
+absl::StatusOr<std::vector<std::string>> CudnnConvolutionAlgorithms(
+    const ConvolutionProblem& problem, std::shared_ptr<Cudnn> library,
+    int most) {
+  if (IsEmpty(problem)) return std::vector<std::string>();
+  CudnnConvolution call(std::move(library), problem, most);
+  RETURN_IF_ERROR(call.Prepare());
+  return call.TakeNames();
 }
 
 }  // namespace kiln

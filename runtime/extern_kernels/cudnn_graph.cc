@@ -311,13 +311,24 @@ CudnnGraph::Tensor CudnnGraph::Convolve(const CudnnWindow& window,
 
 absl::StatusOr<CudnnPlan> CudnnGraph::Build(
     void* handle, const CudnnEngineRules& rules) const {
+  ASSIGN_OR_RETURN(CudnnBackend graph, Finalized(handle));
+  return CudnnPlan::Make(library_, handle, std::move(graph), rules, scalars_);
+}
+
+absl::StatusOr<std::vector<std::string>> CudnnGraph::Engines(
+    void* handle, const CudnnEngineRules& rules, int most) const {
+  ASSIGN_OR_RETURN(CudnnBackend graph, Finalized(handle));
+  return CudnnPlan::Engines(library_, handle, std::move(graph), rules, most);
+}
+
+absl::StatusOr<CudnnBackend> CudnnGraph::Finalized(void* handle) const {
   RETURN_IF_ERROR(status_);
   ASSIGN_OR_RETURN(CudnnBackend graph,
                    CudnnBackend::Create(*library_, kGraphKind));
   RETURN_IF_ERROR(graph.Set(kGraphHandle, kCudnnHandleType, &handle));
   RETURN_IF_ERROR(graph.SetDescriptors(kGraphOperations, operations_));
   RETURN_IF_ERROR(graph.Finalize());
-  return CudnnPlan::Make(library_, handle, std::move(graph), rules, scalars_);
+  return graph;
 }
 
 }  // namespace kiln

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -87,10 +88,14 @@ class CudnnGraph {
   // UNSUPPORTED_OP  cuDNN has no engine within the rules: its own words
   absl::StatusOr<CudnnPlan> Build(void* handle,
                                   const CudnnEngineRules& rules = {}) const;
+  // Names of the engines that Build may take (CudnnPlan::Engines).
+  absl::StatusOr<std::vector<std::string>> Engines(
+      void* handle, const CudnnEngineRules& rules, int most) const;
 
  private:
   enum class Kind { kMemory, kInside, kScalar };
   CudnnBackend* Make(int kind);
+  absl::StatusOr<CudnnBackend> Finalized(void* handle) const;
   bool Check(absl::Status status);
   Tensor AddTensor(int type, const CudnnLongs& sizes, const CudnnLongs& strides,
                    Kind kind);

@@ -16,24 +16,29 @@ constexpr int kEngineKind = 2;
 constexpr int kEngineConfigKind = 3;
 constexpr int kHeuristicKind = 4;
 constexpr int kPlanKind = 5;
+constexpr int kKnobChoiceKind = 7;
 constexpr int kPackKind = 16;
 
 // Types of attributes of these descriptors alone.
 constexpr int kHeuristicType = 8;
+constexpr int kKnobTypeType = 9;
 constexpr int kNumericalNoteType = 11;
 constexpr int kBehaviorNoteType = 19;
 
 // Attributes (cudnnBackendAttributeName_t).
 constexpr int kHeuristicMode = 200, kHeuristicGraph = 201,
               kHeuristicResults = 202;
-constexpr int kConfigEngine = 300;
+constexpr int kConfigEngine = 300, kConfigKnobs = 302;
 constexpr int kPlanHandle = 400, kPlanConfig = 401, kPlanWorkspace = 402;
+constexpr int kKnobType = 600, kKnobValue = 601;
 constexpr int kPackIds = 1000, kPackAddresses = 1001, kPackWorkspace = 1003;
 constexpr int kEngineIndex = 1301, kEngineNumbers = 1303,
               kEngineBehavior = 1305;
 
 constexpr int kHeuristicA = 3, kHeuristicFallback = 2;
+constexpr int kHeuristics[] = {kHeuristicA, kHeuristicFallback};
 constexpr int kEnginesAsked = 16;
+constexpr int kMostKnobs = 32;
 constexpr int kCompiledAtRunTime = 0;  // cudnnBackendBehaviorNote_t
 constexpr int kMostNotes = 32;
 
@@ -61,8 +66,13 @@ absl::StatusOr<CudnnPlan> CudnnPlan::Make(std::shared_ptr<const Cudnn> library,
   plan.scalars_ = std::move(scalars);
   plan.graph_ = std::move(graph);
   std::string refusals;
-  for (const int mode : {kHeuristicA, kHeuristicFallback}) {
-    const absl::Status status = plan.TakeEngine(handle, mode, rules, refusals);
+  if (!rules.named.empty() && plan.TakeNamed(handle, rules)) return plan;
+  for (const int mode : kHeuristics) {
+    absl::StatusOr<std::vector<CudnnBackend>> configs = plan.Configs(mode);
+    const absl::Status status =
+        configs.ok()
+            ? plan.TakeEngine(handle, *std::move(configs), rules, refusals)
+            : configs.status();
     if (status.ok()) return plan;
     if (refusals.empty()) refusals = std::string(status.message());
   }
@@ -70,28 +80,73 @@ absl::StatusOr<CudnnPlan> CudnnPlan::Make(std::shared_ptr<const Cudnn> library,
                    absl::StrCat("cuDNN has no engine for it: ", refusals));
 }
 
-absl::Status CudnnPlan::TakeEngine(void* handle, int mode,
-                                   const CudnnEngineRules& rules,
-                                   std::string& refusals) {
+bool CudnnPlan::TakeNamed(void* handle, const CudnnEngineRules& rules) {
+  for (const int mode : kHeuristics) {
+    absl::StatusOr<std::vector<CudnnBackend>> configs = Configs(mode);
+    if (!configs.ok()) continue;
+    for (CudnnBackend& config : *configs) {
+      if (NameOf(config).value_or("") == rules.named)
+        return TakeConfig(handle, std::move(config), rules).ok();
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<std::vector<std::string>> CudnnPlan::Engines(
+    std::shared_ptr<const Cudnn> library, void* handle, CudnnBackend graph,
+    const CudnnEngineRules& rules, int most) {
+  CudnnPlan plan;
+  plan.library_ = std::move(library);
+  plan.graph_ = std::move(graph);
+  std::vector<std::string> names;
+  for (const int mode : kHeuristics) {
+    absl::StatusOr<std::vector<CudnnBackend>> configs = plan.Configs(mode);
+    if (!configs.ok()) continue;
+    for (CudnnBackend& config : *configs) {
+      if (static_cast<int>(names.size()) >= most) return names;
+      ASSIGN_OR_RETURN(std::string name, plan.NameOf(config));
+      if (std::find(names.begin(), names.end(), name) == names.end() &&
+          plan.TakeConfig(handle, std::move(config), rules).ok()) {
+        names.push_back(std::move(name));
+      }
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<CudnnBackend>> CudnnPlan::Configs(int mode) const {
   ASSIGN_OR_RETURN(CudnnBackend heuristic,
                    CudnnBackend::Create(*library_, kHeuristicKind));
   RETURN_IF_ERROR(heuristic.SetDescriptors(kHeuristicGraph, {graph_.get()}));
   RETURN_IF_ERROR(heuristic.SetEnum(kHeuristicMode, kHeuristicType, mode));
   RETURN_IF_ERROR(heuristic.Finalize());
+  return Described(heuristic, kHeuristicResults, kEngineConfigKind,
+                   kEnginesAsked);
+}
+
+// Descriptors of `kind` that an attribute of `from` has, `most` at most.
+absl::StatusOr<std::vector<CudnnBackend>> CudnnPlan::Described(
+    const CudnnBackend& from, int attribute, int kind, int most) const {
   std::vector<CudnnDescriptor> raw;
-  std::vector<CudnnBackend> configs;
-  for (int i = 0; i < kEnginesAsked; ++i) {
-    ASSIGN_OR_RETURN(CudnnBackend config,
-                     CudnnBackend::Create(*library_, kEngineConfigKind));
-    raw.push_back(config.get());
-    configs.push_back(std::move(config));
+  std::vector<CudnnBackend> described;
+  for (int i = 0; i < most; ++i) {
+    ASSIGN_OR_RETURN(CudnnBackend one, CudnnBackend::Create(*library_, kind));
+    raw.push_back(one.get());
+    described.push_back(std::move(one));
   }
   ASSIGN_OR_RETURN(const int64_t found,
-                   heuristic.Get(kHeuristicResults, kCudnnDescriptorType,
-                                 kEnginesAsked, raw.data()));
-  for (int64_t i = 0; i < std::min<int64_t>(found, kEnginesAsked); ++i) {
-    const absl::Status status =
-        TakeConfig(handle, std::move(configs[i]), rules);
+                   from.Get(attribute, kCudnnDescriptorType, most, raw.data()));
+  described.resize(std::min<int64_t>(found, most));
+  return described;
+}
+
+absl::Status CudnnPlan::TakeEngine(void* handle,
+                                   std::vector<CudnnBackend> configs,
+                                   const CudnnEngineRules& rules,
+                                   std::string& refusals) {
+  const size_t found = configs.size();
+  for (CudnnBackend& config : configs) {
+    const absl::Status status = TakeConfig(handle, std::move(config), rules);
     if (status.ok()) return status;
     absl::StrAppend(&refusals, refusals.empty() ? "" : "; ", status.message());
   }
@@ -121,13 +176,26 @@ absl::Status CudnnPlan::TakeConfig(void* handle, CudnnBackend config,
 }
 
 std::string CudnnPlan::EngineName() const {
+  return NameOf(config_).value_or("");
+}
+
+absl::StatusOr<std::string> CudnnPlan::NameOf(
+    const CudnnBackend& config) const {
+  ASSIGN_OR_RETURN(const CudnnBackend engine, EngineOf(config));
   int64_t index = 0;
-  const absl::StatusOr<CudnnBackend> engine = EngineOf(config_);
-  if (!engine.ok() ||
-      !engine->Get(kEngineIndex, kCudnnIntType, 1, &index).ok()) {
-    return "";
+  RETURN_IF_ERROR(engine.Get(kEngineIndex, kCudnnIntType, 1, &index).status());
+  std::string name = absl::StrCat("engine", index);
+  const absl::StatusOr<std::vector<CudnnBackend>> knobs =
+      Described(config, kConfigKnobs, kKnobChoiceKind, kMostKnobs);
+  if (!knobs.ok()) return name;  // an engine without any
+  for (const CudnnBackend& knob : *knobs) {
+    int type = 0;
+    int64_t value = 0;
+    RETURN_IF_ERROR(knob.Get(kKnobType, kKnobTypeType, 1, &type).status());
+    RETURN_IF_ERROR(knob.Get(kKnobValue, kCudnnIntType, 1, &value).status());
+    absl::StrAppend(&name, ".", type, "=", value);
   }
-  return absl::StrCat("engine ", index);
+  return name;
 }
 
 absl::StatusOr<CudnnBackend> CudnnPlan::EngineOf(

@@ -30,6 +30,8 @@ struct CudnnEngineRules {
   uint32_t refused_numbers = 0;  // of the bits above
   bool compiled_at_run_time = true;
   int64_t most_workspace_bytes = std::numeric_limits<int64_t>::max();
+  // Taken before all others, if it is within the rules: one of CudnnPlan::Engines.
+  std::string named;
 };
 
 // Where a tensor of a graph lies.
@@ -50,8 +52,9 @@ class CudnnPlan {
  public:
   CudnnPlan() = default;
 
-  // Takes the first engine within the rules that makes a plan of the finalized
-  // `graph`: of those that the heuristic names, then of the general ones.
+  // Takes the engine that the rules name, or the first within them that makes a plan
+  // of the finalized `graph`: of those that the heuristic has, then of the general
+  // ones.
   //
   // UNSUPPORTED_OP  there is none: cuDNN's own words, or the rules
   static absl::StatusOr<CudnnPlan> Make(std::shared_ptr<const Cudnn> library,
@@ -59,17 +62,30 @@ class CudnnPlan {
                                         const CudnnEngineRules& rules,
                                         std::vector<CudnnScalar> scalars);
 
+  // The engines within the rules that make a plan of the finalized `graph`, in the
+  // order of Make, `most` at most: "engine12.3=1.8=2", cuDNN's number of the engine
+  // and its knobs' numbers with their values. Each once.
+  static absl::StatusOr<std::vector<std::string>> Engines(
+      std::shared_ptr<const Cudnn> library, void* handle, CudnnBackend graph,
+      const CudnnEngineRules& rules, int most);
+
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  // "engine 12": cuDNN's number of the engine that was taken; "" where it does not
-  // tell.
+  // Of the engine that was taken; "" where cuDNN does not tell.
   std::string EngineName() const;
   // `handle`: with its stream set.
   absl::Status Run(void* handle, absl::Span<const CudnnBinding> bindings,
                    void* workspace) const;
 
  private:
-  absl::Status TakeEngine(void* handle, int mode, const CudnnEngineRules& rules,
-                          std::string& refusals);
+  absl::StatusOr<std::vector<CudnnBackend>> Configs(int mode) const;
+  absl::StatusOr<std::vector<CudnnBackend>> Described(const CudnnBackend& from,
+                                                      int attribute, int kind,
+                                                      int most) const;
+  // False where there is none of that name within the rules.
+  bool TakeNamed(void* handle, const CudnnEngineRules& rules);
+  absl::Status TakeEngine(void* handle, std::vector<CudnnBackend> configs,
+                          const CudnnEngineRules& rules, std::string& refusals);
+  absl::StatusOr<std::string> NameOf(const CudnnBackend& config) const;
   absl::Status TakeConfig(void* handle, CudnnBackend config,
                           const CudnnEngineRules& rules);
   absl::StatusOr<CudnnBackend> EngineOf(const CudnnBackend& config) const;

@@ -76,7 +76,7 @@
 // a library may round for speed (see Precision). CPU libraries have no use for
 // them.
 //
-// Products of matrices take algorithm, a string: one of ExternLibrary::Algorithms'
+// Products and convolutions take algorithm, a string: one of ExternLibrary::Algorithms'
 // names. Where the library has none of that name, and without one, it takes its own first
 // choice.
 //
@@ -164,6 +164,7 @@ struct ConvolutionProblem {
   Activation activation = Activation::kNone;  // of kResult or kImage
   Precision precision;
   bool deterministic = false;
+  std::string algorithm;  // empty: the library's own first choice
   bool operator==(const ConvolutionProblem&) const = default;
 };
 
@@ -268,8 +269,8 @@ class PreparedCall {
   // Who computes it, for traces: "oneDNN", "own loops", "cuBLASLt".
   virtual absl::string_view library() const = 0;
 
-  // Which of the library's ways it takes, where the library tells: cuBLASLt's name
-  // of an algorithm (see Algorithms), "engine 12" of cuDNN. Else "".
+  // Which of the library's ways it takes, where the library tells: its name among
+  // Algorithms. Else "".
   virtual std::string algorithm() const { return ""; }
 };
 

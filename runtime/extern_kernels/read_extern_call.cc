@@ -198,6 +198,9 @@ absl::StatusOr<ExternPart> ReadConvolution(const ExternCall& call) {
   ASSIGN_OR_RETURN(const absl::string_view activation,
                    attributes.Text("activation"));
   ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
+  ASSIGN_OR_RETURN(const absl::string_view algorithm,
+                   attributes.Text("algorithm"));
+  problem.algorithm = std::string(algorithm);
   RETURN_IF_ERROR(attributes.AllKnown());
   if (!TakeArrays(*arrays[kImageOperand], *arrays[kWeightsOperand],
                   *arrays[kResultOperand], problem)) {

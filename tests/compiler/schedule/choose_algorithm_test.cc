@@ -79,6 +79,31 @@ TEST(ChooseAlgorithm, DeterministicModeKeepsWhatItFound) {
   EXPECT_EQ(AlgorithmOf(*CallsOf(after).at(0)), "id66.tile20");
 }
 
+TEST(ChooseAlgorithm, AConvolutionTakesWhatADecisionNames) {
+  const std::string graph =
+      "graph @g() on cuda(%i: bf16[4, 8, 16, 16], %w: bf16[32, 8, 3, 3]) -> "
+      "(%y) {\n"
+      "  %y = convolution(%i, %w, none, [1, 1], [1, 1], [1, 1], false, [0, 0], "
+      "1)\n"
+      "}\n";
+  const auto key_of = [](const KernelPlan& plan) {
+    for (const auto& [key, decision] : plan.tuned)
+      if (absl::StartsWith(key, "convolution/")) return key;
+    return std::string();
+  };
+  const KernelPlan before = PlanOf(graph, "sm_90");
+  const std::string key = key_of(before);
+  EXPECT_THAT(key, StartsWith("convolution/bf16/4x32x16x16/"));
+  EXPECT_EQ(before.tuned.at(key), "");
+  const KernelPlan after = Tuned(graph, "sm_90", {{key, "engine8.3=1"}});
+  EXPECT_EQ(key_of(after), key);
+  EXPECT_EQ(AlgorithmOf(*CallsOf(after).at(0)), "engine8.3=1");
+  // A decision for another chip is for another key.
+  EXPECT_NE(key_of(PlanOf(graph, "sm_80")), key);
+  const KernelPlan other = Tuned(graph, "sm_80", {{key, "engine8.3=1"}});
+  EXPECT_EQ(AlgorithmOf(*CallsOf(other).at(0)), "");
+}
+
 TEST(ChooseAlgorithm, OtherSizesChipsAndStridesAreOtherKeys) {
   const std::string key = KeyOf(PlanOf(Product("256"), "sm_90"));
   EXPECT_NE(KeyOf(PlanOf(Product("257"), "sm_90")), key);

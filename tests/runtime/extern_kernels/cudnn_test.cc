@@ -60,6 +60,7 @@ class FakeCudnn : public testing::Test {
     ASSERT_TRUE(library->Find("fakeSetVersion", set_version).ok());
     ASSERT_TRUE(library->Find("fakeSetMostOperations", set_most).ok());
     ASSERT_TRUE(library->Find("fakeCalls", calls).ok());
+    ASSERT_TRUE(library->Find("fakeEngine", engine).ok());
   }
 
   // The engines, additions and activations of a run.
@@ -78,6 +79,7 @@ class FakeCudnn : public testing::Test {
   void (*set_version)(size_t) = nullptr;
   void (*set_most)(int64_t) = nullptr;
   int (*calls)(int) = nullptr;
+  int64_t (*engine)() = nullptr;
 };
 
 TEST_F(FakeCudnn, AnEngineThatHasTheEpilogueIsAllOfIt) {
@@ -86,7 +88,7 @@ TEST_F(FakeCudnn, AnEngineThatHasTheEpilogueIsAllOfIt) {
     const auto externs = MakeCudaExterns(Device(), {kFolder});
     const auto call = externs->Prepare(Convolution(adds));
     ASSERT_TRUE(call.ok()) << call.status();
-    EXPECT_EQ((*call)->algorithm(), "engine 7 with its epilogue");
+    EXPECT_EQ((*call)->algorithm(), "engine7.3=1 with its epilogue");
     EXPECT_THAT(RunOnce(**call), testing::ElementsAre(1, 0, 0));
   }
 }
@@ -97,9 +99,37 @@ TEST_F(FakeCudnn, WhatNoEngineHasIsComputedBehindTheSums) {
     const auto externs = MakeCudaExterns(Device(), {kFolder});
     const auto call = externs->Prepare(Convolution(adds));
     ASSERT_TRUE(call.ok()) << call.status();
-    EXPECT_EQ((*call)->algorithm(), "engine 7");
+    EXPECT_EQ((*call)->algorithm(), "engine7.3=1");
     EXPECT_THAT(RunOnce(**call), testing::ElementsAre(1, adds ? 2 : 1, 1));
   }
+}
+
+TEST_F(FakeCudnn, EnginesAreNamedAndADecisionNamesOne) {
+  set_most(4);
+  const auto externs = MakeCudaExterns(Device(), {kFolder});
+  ConvolutionProblem p = Convolution(true);
+  EXPECT_THAT(
+      *externs->Algorithms(p, 12),
+      testing::ElementsAre("engine7.3=1", "engine8.3=1", "engine9.3=1"));
+  EXPECT_THAT(*externs->Algorithms(p, 2),
+              testing::ElementsAre("engine7.3=1", "engine8.3=1"));
+  p.algorithm = "engine8.3=1";
+  const auto named = externs->Prepare(p);
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ((*named)->algorithm(), "engine8.3=1 with its epilogue");
+  EXPECT_EQ(engine(), 8);
+  // What the library has not: its own first choice.
+  for (const char* const lacking : {"engine8.3=2", "engine12.3=1", "id66"}) {
+    p.algorithm = lacking;
+    const auto own = externs->Prepare(p);
+    ASSERT_TRUE(own.ok()) << own.status();
+    EXPECT_EQ((*own)->algorithm(), "engine7.3=1 with its epilogue") << lacking;
+    EXPECT_EQ(engine(), 7);
+  }
+  // One that has no sum to compute leaves no choice.
+  p = Convolution(false);
+  p.batch = 0;
+  EXPECT_THAT(*externs->Algorithms(p, 12), testing::IsEmpty());
 }
 
 TEST_F(FakeCudnn, AConvolutionThatNoEngineHasIsRefused) {
