@@ -270,7 +270,7 @@ def test_training_under_autocast_is_no_worse_than_twice_inductors_error():
 
 
 class Residual(torch.nn.Module):
-    """Two convolutions with batch norms, the block's input added, and a convolution behind it."""
+    """Two convolutions with batch norms, what the first gives added, and a convolution behind it."""
 
     def __init__(self):
         super().__init__()
@@ -285,7 +285,7 @@ class Residual(torch.nn.Module):
 
     def forward(self, x):
         y = F.relu(self.norms[0](self.first(x)))
-        return self.last(F.relu(self.norms[1](self.second(y)) + x))
+        return self.last(F.relu(self.norms[1](self.second(y)) + y))
 
 
 @pytest.mark.parametrize("autocast", [True, False])
