@@ -30,11 +30,14 @@ void CudaBody::SetVectors(const Vectors& of) {
   ahead_.assign(nest.body.size(), false);
   lanes_.assign(nest.body.size(), false);
   if (vectors.width == 1) return;
+  // Down columns each lane has results of its own, also of equal values.
+  const bool is_down = !nest.axes[vectors.axis].reduction;
   for (ScalarId id = 0; id < nest.body.size(); ++id) {
     const ScalarNode& node = nest.body[id];
-    if (!IsLanes(facts.axes[id])) continue;
-    bool lanes = IsLeaf(node.op);
-    if (node.op == ScalarOp::kLoad)
+    const bool moves = IsLanes(facts.axes[id]);
+    if (!moves && !is_down) continue;
+    bool lanes = moves ? IsLeaf(node.op) : IsReduction(node.op);
+    if (moves && node.op == ScalarOp::kLoad)
       lanes = MotionOf(facts.load_offset[id], vectors.axis, facts) !=
               Motion::kStill;
     for (ScalarId arg : node.args) lanes = lanes || lanes_[arg];
