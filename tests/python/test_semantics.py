@@ -1,6 +1,7 @@
 """What a caller sees beside values: mutation, aliases, layouts, random numbers, sizes."""
 
 import copy
+import functools
 import gc
 from concurrent.futures import Future
 
@@ -8,6 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 import kiln
 from kiln import _native
@@ -169,6 +175,34 @@ def test_with_fallback_random_numbers_are_those_of_eager_mode():
         got = called(x)
     torch.manual_seed(7)
     assert_same(got, F.dropout(x, 0.5) * 3)
+
+
+def test_with_fallback_random_a_checkpoint_is_the_eager_decompositions():
+    def recompute_all(ctx, op, *args, **kwargs):
+        return CheckpointPolicy.MUST_RECOMPUTE
+
+    def block(x):
+        return torch.sigmoid(torch.rand_like(x) * x) * x
+
+    def function(x):
+        contexts = functools.partial(create_selective_checkpoint_contexts, recompute_all)
+        return checkpoint(block, x.sin(), use_reentrant=False, context_fn=contexts).sin()
+
+    x = torch.randn(4, 4, requires_grad=True)
+    seen = []
+    for called in (
+        compiled(function, options={"fallback_random": True}),
+        torch.compile(function, backend="aot_eager_decomp_partition", fullgraph=True),
+    ):
+        torch.manual_seed(3)
+        steps = []
+        for _ in range(3):
+            y = called(x)
+            steps.append((y.detach(), *torch.autograd.grad(y.sum(), x)))
+        seen.append(steps)
+    got, due = seen
+    assert_same(got, due)
+    assert not torch.equal(due[0][0], due[1][0])
 
 
 def test_one_artifact_serves_all_sizes_within_its_guards():
