@@ -134,6 +134,19 @@ TEST(CudaKernel, HoldsTheGroupsOfRowsOverTwoAxes) {
   c.CheckVariants(TargetKind::kCuda, 0);
 }
 
+// What is summed is the same number in every column, or in every row too: what is
+// computed of the sum is one value a lane all the same.
+TEST(CudaKernel, SumsDownColumnsThatAreEqual) {
+  for (const bool rows_differ : {false, true}) {
+    NestCase c;
+    const uint32_t i = c.Axis(512), r = c.Axis(700, true);
+    const BufferId x = c.In(kF32, {700}), z = c.Out(kF32, {512});
+    const ScalarId v = c.Load(x, {rows_differ ? A(r) : SymExpr(0)});
+    c.Store(z, {A(i)}, c.Op(ScalarOp::kTanh, {c.Reduce(ReduceOp::kSum, v)}));
+    c.CheckVariants(TargetKind::kCuda, kFewRoundings);
+  }
+}
+
 // Rows that stand in shared memory between passes, aligned and not.
 TEST(CudaKernel, StagesLongRowsInSharedMemory) {
   for (const auto& [columns, dtype] :

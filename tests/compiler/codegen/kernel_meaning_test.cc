@@ -294,18 +294,6 @@ TEST_P(Kernel, SoftmaxDownColumnsAndBySerialThreads) {
   }
 }
 
-// What is summed is the same number in every column, or in every row too.
-TEST_P(Kernel, SumsDownColumnsThatAreEqual) {
-  for (const bool rows_differ : {false, true}) {
-    NestCase c;
-    const uint32_t i = c.Axis(512), r = c.Axis(700, true);
-    const BufferId x = c.In(kF32, {700}), z = c.Out(kF32, {512});
-    const ScalarId v = c.Load(x, {rows_differ ? A(r) : SymExpr(0)});
-    c.Store(z, {A(i)}, c.Op(ScalarOp::kTanh, {c.Reduce(ReduceOp::kSum, v)}));
-    Check(c, kFewRoundings);
-  }
-}
-
 TEST_P(Kernel, SumsAndMeansOverTwoAxesWithAnEpilogue) {
   {
     NestCase c;
