@@ -1,13 +1,13 @@
 #ifndef KILN_COMPILER_SCHEDULE_ALIGN_AXES_H_
 #define KILN_COMPILER_SCHEDULE_ALIGN_AXES_H_
 
-// Whether two nests can walk one iteration space, and how.
+// Whether two nests can share one iteration space, and how.
 //
-// Axes are cut into atoms until those of both sides agree: i over B*S becomes
-// b, s when the other nest has them. Which atom of one side is which of the
-// other is read off the accesses that both make to one buffer: equal weights
-// in equal addresses are equal axes, whatever order the loops stand in. Atoms
-// that no access binds are matched in order.
+// Axes of both nests are split until the pieces match: i over B*S becomes b, s
+// if the other nest has those. Accesses of both nests to one buffer tell which
+// piece of the one is which of the other: pieces are equal if they have equal
+// strides in equal addresses, whatever the order of the loops. Pieces that no
+// such access contains are matched in order.
 
 #include <cstdint>
 #include <optional>
@@ -17,25 +17,26 @@
 
 namespace kiln {
 
-// One space for both. values_x[k] is the old axis k over the new axes.
+// The shared space. first_values[k] is axis k of the first nest in terms of the
+// new axes; second_values the same for the second nest.
 struct Alignment {
   std::vector<Axis> axes;
   std::vector<SymExpr> first_values;
   std::vector<SymExpr> second_values;
 };
 
-// None when the spaces differ. What agrees:
+// None if the spaces differ. They agree if,
 //
-//   both without reduction     the same points
-//   both with reduction        the same outer points, the same reduced points
-//   one with                   the other walks all its points, or its outer
-//                              points alone (a prologue or an epilogue)
+//   where neither reduces, both have the same points
+//   where both reduce, they have the same outer points and the same reduced points
+//   where one reduces, the other has all of its points, or its outer points only
+//                      (a prologue or an epilogue)
 std::optional<Alignment> AlignAxes(const FusionUnit& first,
                                    const FusionUnit& second,
                                    const ShapeEnv& shapes);
 
-// Whether `a` of the first nest and `b` of the second meet the same element at
-// every point of the aligned space.
+// Whether `a` of the first nest and `b` of the second access the same element at
+// every point of the shared space.
 bool SamePlace(const NestAccess& a, const NestAccess& b,
                const Alignment& alignment, const ShapeEnv& shapes);
 

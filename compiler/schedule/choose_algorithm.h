@@ -26,10 +26,10 @@ std::string TuningKey(const LibraryCall& call,
                       const std::vector<Buffer>& buffers,
                       const ShapeEnv& shapes, const Target& target);
 
-// Gives each call that has a choice the algorithm that a decision of `tuning` names,
-// and notes its key in the plan's `tuned`. Without a decision the library chooses
-// when the plan is bound, and so it does where it has no algorithm of that name.
-// Gives how many calls were given one. Linear in steps.
+// Sets the algorithm of each call that has a choice to what a decision of `tuning`
+// names, and notes its key in the plan's `tuned`. The library chooses when the plan is
+// bound if there is no decision, or if it has no algorithm of that name. Returns how
+// many calls got an algorithm. Linear in steps.
 int64_t ChooseAlgorithms(KernelPlan& plan, const Target& target,
                          const TuningTable& tuning);
 

@@ -10,17 +10,16 @@
 
 namespace kiln {
 
-// The index in `buffer` of the element at `address`, which counts from its first;
-// none where the buffer's strides do not tell its dimensions apart. `extents` are
+// The index of the element of `buffer` at `address`, an offset from its first
+// element. None if the index does not follow from the buffer's strides. `extents` are
 // those of the axes in the address. Pure.
 std::optional<DimVector> IndexAt(const SymExpr& address, const Buffer& buffer,
                                  const DimVector& extents,
                                  const ShapeEnv& shapes);
 
-// A verified product as a nest of ours, which fusion then sees as any other: over
-// the result's axes, and a reduction over k where that is more than one point.
-// None of a convolution, and where an operand's place in its buffer is no index.
-// Pure.
+// A verified product as a nest that can be fused like any other: loops over the
+// result's axes, and a reduction over k if k has more than one point. None for a
+// convolution, and for an operand whose place in its buffer is not an index. Pure.
 std::optional<LoopNest> NestOf(const Contraction& product,
                                const std::vector<Buffer>& buffers,
                                const ShapeEnv& shapes);

@@ -25,8 +25,8 @@ inline constexpr double kL2TimeFactor = 0.55;
 // The number of warps that overlap as much as one out-of-order CPU core does.
 inline constexpr int kCpuOverlap = 40;
 
-// Nanoseconds on the target, launch not included. Comparable between kernels of
-// one target; no promise in absolute terms.
+// Nanoseconds on the target, without the launch. For comparing kernels of one target;
+// real times may differ.
 struct Price {
   double ns = 0;
   // The parts that decide it: the largest counts most.
@@ -86,7 +86,7 @@ class NestCosts {
   // one reduced axis; else null.
   const ScalarNode* OnlyReduction(ScalarOp op) const;
   bool HasCostlyToHold() const { return has_costly_; }
-  // Whether a value is loaded at reduced points for one pass alone.
+  // Whether some value is loaded at reduced points for a single pass.
   bool LoadsForOnePass() const;
 
  private:
@@ -116,14 +116,15 @@ class NestCosts {
                  bool plain, bool reduced, bool store, ScalarId id);
   void CountWork();
   double Instructions(ScalarId id) const;
-  // Bytes that an access moves when threads side by side run along `axis`.
+  // Bytes that an access moves if neighbouring threads take neighbouring elements of
+  // `axis`.
   double BytesAlong(const Access& access, uint32_t axis, int run) const;
   // The same for all accesses together, with no buffer counted beyond its size:
   // windows that overlap are read from caches.
   double BytesOnce(uint32_t axis, int run) const;
-  // Accesses of warps, in sectors, for one access of each of its points.
+  // Sectors that all warps request if each point is accessed once.
   double Sectors(const Access& access, const Vectors& vectors) const;
-  // Vectors, with results that several candidates need.
+  // Vectors with cached results, which several candidates need.
   struct PricedVectors : Vectors {
     bool peel = false;
     // Instructions: all, with held values, and with held costly ones too; below
@@ -136,12 +137,12 @@ class NestCosts {
   // Lives as long as this.
   const PricedVectors& VectorsFor(uint32_t axis, int width, bool peel) const;
   int Resident(int threads, int registers) const;
-  // Of `blocks` in all, those that a multiprocessor with room for `most` works on at
-  // once.
+  // Blocks that a multiprocessor works on at once, if the grid has `blocks` and there
+  // is room for `most`.
   int ResidentOf(double blocks, int most) const;
-  // `warps`: resident on a multiprocessor; few of them overlap less. The share of
-  // the lesser parts that cannot overlap the greatest is at least `lockstep` and
-  // at most `most_apart`.
+  // Combines the parts of a price. The smaller parts overlap the largest, except for a
+  // share that is at least `lockstep`, at most `most_apart`, and larger the fewer
+  // `warps` a multiprocessor has.
   Price Finish(Price price, int warps, double lockstep = 0,
                double most_apart = 1) const;
 

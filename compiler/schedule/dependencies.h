@@ -67,10 +67,10 @@ void VisitStepBuffers(const PlannedStep& step, Visit visit) {
   }
 }
 
-// The order of steps that buffers demand: a reader after the writers before
-// it, a writer after the readers and writers before it.
+// The order of steps that their buffers require: a reader stays behind the writers
+// before it, a writer behind the readers and writers before it.
 //
-// Groups begin as one step each and keep the number of the first of them.
+// Each group begins as one step. A merged group has the number of its first step.
 class Dependencies {
  public:
   Dependencies(const std::vector<LoopStep>& steps, size_t buffers);
@@ -82,10 +82,10 @@ class Dependencies {
   // Whether a third group must run between the two.
   bool SomethingBetween(uint32_t a, uint32_t b) const;
 
-  // Whether a step gave its number to a group.
+  // Whether there is a group with the step's number.
   bool IsGroup(uint32_t step) const { return group_of_[step] == step; }
-  // The last of a group's steps: where in the program it comes, as far as others let
-  // it.
+  // The last of a group's steps. Order() puts the group there unless dependencies
+  // forbid it.
   uint32_t LastStep(uint32_t group) const { return last_step_[group]; }
 
   // Merges group `b` into group `a`. No third group may have to run between them.
@@ -95,8 +95,8 @@ class Dependencies {
   // `b` may not run before `a`, and no third group may have to run between them.
   void Precede(uint32_t a, uint32_t b);
 
-  // The groups in an order that respects these dependencies. Among groups that may go
-  // next, the one whose steps came first in the program does.
+  // The groups in an order that respects these dependencies. Of groups that may come
+  // next, the one that comes first in the program does.
   std::vector<uint32_t> Order() const;
 
  private:

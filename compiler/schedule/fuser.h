@@ -30,8 +30,8 @@ struct FusionGroup {
   int version = 0;
 };
 
-// A pair worth looking at; a larger score first, then the closer pair, then
-// the earlier one.
+// A pair that may be merged. Pairs with a larger score are tried first; of those with
+// equal scores the closest, then the earliest.
 struct FusionCandidate {
   int64_t score;
   uint32_t a, b;

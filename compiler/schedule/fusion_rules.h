@@ -26,10 +26,10 @@ enum class ApartBecause : uint8_t {
 
 absl::string_view ApartName(ApartBecause because);
 
-// The answer to "may these two share a kernel?", with its ground.
+// The answer to "may these two share a kernel?", with the reason.
 struct FusionVerdict {
   ApartBecause because = ApartBecause::kNothing;
-  std::string detail;   // the numbers behind the ground
+  std::string detail;   // the numbers behind the reason
   Alignment alignment;  // when they fuse
 
   bool fuse() const { return because == ApartBecause::kNothing; }
@@ -39,18 +39,18 @@ struct FusionLimits {
   int nests = 64;
   size_t body = 1500;     // nodes
   size_t accesses = 120;  // loads and stores
-  // Beyond that, what a reader of the first one's result may add to it.
+  // How many more a nest that reads the first one's result may add.
   size_t accesses_of_reader = 4;
 };
 
-// `first` runs before `second` where one depends on the other. Whether another
-// kernel stands between them is the caller's to know (dependencies.h).
+// If one depends on the other, `first` runs before `second`. The caller checks that no
+// other kernel has to run between them (dependencies.h).
 FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
                           const std::vector<Buffer>& buffers,
                           const ShapeEnv& shapes, const Target& target,
                           const FusionLimits& limits);
 
-// The one nest of both; loads of what `first` stores become its values.
+// Both nests as one. Loads of what `first` stores are replaced by the stored values.
 LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
                     const Alignment& alignment,
                     const std::vector<Buffer>& buffers, const ShapeEnv& shapes);

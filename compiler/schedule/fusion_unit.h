@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_FUSION_UNIT_H_
 #define KILN_COMPILER_SCHEDULE_FUSION_UNIT_H_
 
-// A nest with what fusion asks of it again and again.
+// A nest with the facts about it that fusion needs repeatedly.
 
 #include <cstdint>
 #include <optional>
@@ -15,12 +15,13 @@ namespace kiln {
 struct NestAccess {
   BufferId buffer = 0;
   bool store = false;
-  bool plain = true;  // unmasked; a store also kSet
-  // Elements from the buffer's first, over the nest's axes; none where it is
-  // not linear.
+  bool plain = true;  // unmasked, and if it is a store, kSet
+  // The offset in elements from the buffer's first, as a function of the nest's axes.
+  // None if that is not linear.
   std::optional<LinearForm> address;
   DimVector index;
-  int64_t bytes = 0;  // of the buffer, at the hints; an element's at least
+  // The size of the buffer with symbols at their hints, at least that of an element.
+  int64_t bytes = 0;
 };
 
 struct FusionUnit {

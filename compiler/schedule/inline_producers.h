@@ -15,11 +15,12 @@ namespace kiln {
 // Source: Inductor's realize_* thresholds, which its users know. Higher: fewer
 // kernels and less memory, more arithmetic.
 struct InlineLimits {
-  // Of what would be computed several times, where the price is not clear.
+  // These apply to values that would be computed several times, if prices do not
+  // clearly favor one way.
   int loads_when_shared = 4;  // of a producer with several readers
   int ops_when_shared = 30;
   int loads_when_repeated = 4;  // read at more points than it has elements
-  // Whatever it saves.
+  // These apply however much inlining saves.
   int body = 400;  // nodes of a nest that is computed where it is read
   int loops = 64;  // in one nest, producers of producers too
 };

@@ -8,22 +8,23 @@
 
 namespace kiln {
 
-// A product into dense rows of an odd length, as products into aligned ones. Rows of
-// L elements begin at different places of a vector; but each eighth of half types
-// begins at the same, and 8 * L elements from row to row are whole vectors. So the
-// rows are dealt out to as many products, each with the columns that are whole
-// vectors of its rows: the result is written where it belongs, and never copied.
+// A product that writes dense rows of an odd length, as several products that write
+// aligned rows. Rows of L elements have different alignments. But of half types every
+// eighth row has the same one, since 8 * L elements are whole vectors. So one product
+// computes every eighth row, for each of the eight alignments, and of these rows the
+// columns that are whole vectors. The result is written in its place and not copied.
 //
-//   aligned  one for each kind of row; all have as many columns
-//   edges    the first columns and the last of all rows, whole vectors of them, which
-//            not every one of those has; what both have is equal but for rounding
+//   aligned  one product for each alignment, all with the same number of columns
+//   edges    the first and the last columns of all rows, in whole vectors, which some
+//            of the aligned products leave out; elements that two products write
+//            differ only by rounding
 struct InterleavedProduct {
   std::vector<Contraction> aligned;
   std::vector<Contraction> edges;
 };
 
-// None for a product whose result lies otherwise, is batched or has other sizes than
-// known ones, or whose body reads more than the factors.
+// None if the result has another layout, a batch or an unknown size, or if the body
+// reads more than the factors.
 std::optional<InterleavedProduct> InterleaveRows(const Contraction& product);
 
 }  // namespace kiln

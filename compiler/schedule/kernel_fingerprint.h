@@ -14,15 +14,15 @@ namespace kiln {
 
 enum class FingerprintSizes : uint8_t {
   kKept,
-  // The same without the operators that a kernel came from, which name it.
+  // Without the names of the operators that a kernel came from.
   kSizesOnly,
-  // The extent of the first axis is an argument, and how long buffers are does
-  // not count: parameters of an optimizer, each of its own shape, are equal.
+  // Without the extent of the first axis and the lengths of buffers, which become
+  // arguments. Parameters of an optimizer with different shapes are then equal.
   kFirstOpen,
 };
 
-// All that a writer of kernels reads of one, as bytes, with buffers numbered by
-// first use. Equal bytes are equal kernels but for their arguments.
+// Everything that the code of a kernel depends on, as bytes, with buffers numbered by
+// first use. Kernels with equal bytes differ only in their arguments.
 class KernelFingerprint {
  public:
   // `buffers` are the plan's.

@@ -33,8 +33,8 @@ struct KernelPasses {
   std::vector<uint32_t> last_stores;
 };
 
-// All stores at reduced points are in the last pass, so that no load comes after a
-// store that overwrites its buffer in place.
+// Plans the passes. All stores at reduced points are in the last one, so that no load
+// comes after a store that overwrites its buffer in place.
 //
 //   keep  a flag for each node: its value is kept for later passes. Empty: no
 //         value is kept.

@@ -53,9 +53,9 @@ struct CombinedKernel {
 
 struct BufferPlacement {
   bool in_arena = false;
-  // Memory of its own, allocated when the first step that touches it runs and
-  // given back after the last. Buffers of one number share it in place; an input
-  // among them is that memory. -1: none.
+  // The number of its own memory, which is allocated when the first step that touches
+  // it runs and freed after the last. Buffers with the same number share that memory;
+  // if one of them is an input, it is the input's. -1: none.
   int own = -1;
   SymExpr offset_bytes = 0;  // in the arena
   SymExpr bytes = 0;
@@ -84,11 +84,10 @@ struct KernelPlan {
   std::vector<PlannedStep> steps;
   std::vector<ProgramOutput> outputs;
   std::vector<uint32_t> mutated_inputs;
-  // The tuning decisions that were asked for: the key of every kernel that has a
-  // choice, whether a decision was there or not, and the decision in force, empty
-  // where none was. Which keys there are does not depend on decisions, so that an
-  // artifact can be told to be out of date by one that it never met. Not in the
-  // plan's text.
+  // The tuning decisions that were looked up: the key of each kernel that has a
+  // choice, and the decision in force, which is empty if there was none. The keys do
+  // not depend on decisions. So a later decision shows which artifacts it makes out of
+  // date. Not in the plan's text.
   TuningTable tuned;
   // For people: who computes each contraction, and why, a line each
   // (choose_contraction.h). Not in the plan's text.

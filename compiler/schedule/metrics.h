@@ -23,7 +23,7 @@ KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers);
 KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
                     const std::vector<Buffer>& buffers);
 
-// What a plan asks of the device a run.
+// What one run of a plan costs the device.
 //
 // `bytes` is Inductor's num_bytes_accessed, which its users' tests assert: of
 // each step the buffers that it reads or writes, each charged once.

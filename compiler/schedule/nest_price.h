@@ -15,8 +15,8 @@ namespace kiln {
 // it. Measured on the H200 with programmatic dependent launches.
 inline constexpr double kLaunchNs = 2000;
 
-// What one way must save of the price of another to be worth a difference in kernels:
-// an eighth of a launch. What is less is within the error of the prices.
+// How much cheaper one way must be than another to be taken for its price: an eighth
+// of a launch. Smaller differences are within the error of the prices.
 inline constexpr double kLeastSavedNs = kLaunchNs / 8;
 
 // A kernel of no more points than this takes about as long as its launch.

@@ -7,22 +7,23 @@
 
 namespace kiln {
 
-// Padding without a copy. A matrix that one product reads with columns added behind
-// its own gets them in its own memory, where each row has room for them: the padding
-// then writes those columns, and the product reads the longer rows.
+// Padding without a copy. If one product reads a matrix with added columns, and each
+// row of the matrix has room for them in its memory, the padding writes only the added
+// columns there, and the product reads the longer rows.
 //
-// The matrix is of known sizes, and a temporary that nests write whole; or an input,
-// where those are asked for, that is not written before the product. Whatever else
-// reads the padded one could take the padding into its kernel; then all stays.
+// The sizes of the matrix must be known. It is a temporary that nests write completely
+// or, on request, an input that no step writes before the product. Nothing is changed
+// if something other than the product reads the padded matrix: its kernel could do the
+// padding.
 //
 // Source: Inductor's inplace_padding. Both are linear in steps for each padding.
 
-// Gives the rows of such matrices a longer stride where that makes the room, as
-// comprehensive_padding would: rows of over kLongRow elements. Returns how many.
+// Gives rows of more than kLongRow elements of such matrices a longer stride, as
+// comprehensive_padding does, to make room. Returns how many matrices got one.
 int64_t MakeRoomForPads(LoopProgram& program);
 
-// Pads in place what has the room; of `inputs` too, whose memory then has to reach
-// to the end of the last row's stride. Returns how many.
+// Pads in place the matrices that have room, with `inputs` those among them too: their
+// memory must extend to the end of the last row's stride. Returns how many.
 int64_t PadInPlace(LoopProgram& program, bool inputs = false);
 
 }  // namespace kiln

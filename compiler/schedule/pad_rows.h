@@ -14,21 +14,20 @@ namespace kiln {
 // Rows of more elements are long. Source: Inductor's padding_stride_threshold.
 inline constexpr int64_t kLongRow = 1024;
 
-// Elements of `dtype` in 16 bytes, what a row should begin on a multiple of.
+// The number of elements of `dtype` in 16 bytes. Rows should begin at multiples of it.
 int64_t RowAlignment(DType dtype);
 
-// The stride of rows of `length` elements that makes them begin so: on whole
-// cache lines of 128 bytes where rows are long (Inductor's padding_alignment_bytes
-// and padding_stride_threshold), on 16 bytes else.
+// The stride that aligns rows of `length` elements: long ones to cache lines of 128
+// bytes (Inductor's padding_alignment_bytes and padding_stride_threshold), others to 16
+// bytes.
 int64_t PaddedStride(int64_t length, DType dtype);
 
-// The stride that the rows of temporary `b` can be given: its elements then lie
-// elsewhere, and nobody sees it. None where its rows are aligned already, where
-// a step needs its memory dense, or where the length of its rows is not known.
+// The stride that aligns the rows of temporary `b`. None if they are aligned already,
+// if a step needs its memory to be dense, or if the length of its rows is not known.
 std::optional<int64_t> StrideForRows(const LoopProgram& program, BufferId b);
 
-// `view`, on dense rows of buffer `b`, on rows that are `stride` apart; none
-// where it does not tell rows apart.
+// `view`, of dense rows of buffer `b`, as a view of rows that are `stride` apart. None
+// if rows cannot be told from its strides.
 std::optional<View> OnPaddedRows(const View& view, const Buffer& b,
                                  int64_t stride);
 

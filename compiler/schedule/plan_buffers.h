@@ -20,21 +20,22 @@ inline constexpr int64_t kArenaAlignment = 64;
 // one by one instead: the arena is held for a whole call, while the memory of
 // these goes to results and later temporaries as soon as they are dead.
 //
-// A result takes the memory of an input of the same kernel when that dies
-// there, is read at the very places that are written, and is as long.
+// A result takes the memory of an input of the same kernel if the kernel is the
+// input's last reader, reads each element where it writes the result's, and both have
+// the same length.
 //
 // Memory is packed in the best of a few orders (by size, by lifetime, by both),
 // each buffer at the lowest offset that is free while it lives. Where sizes
-// hold symbols, this is done at the hints, and offsets are then the largest end
-// of what lies below: right for all values, tight at the hints.
+// hold symbols, this is done at the hints. An offset is then the largest end of the
+// buffers below: correct for all values, and without gaps at the hints.
 //
 // Pure. Quadratic in temporaries at worst.
 void PlanBuffers(KernelPlan& plan, int64_t most_in_arena);
 
-// The bytes for a target. On a GPU memory is scarce and an allocation from a
-// framework's pool costs a microsecond: 1 MiB, up to which PyTorch's allocator
-// packs blocks itself. On a CPU a new block costs a page fault for every 4 KiB,
-// more than it saves: all are in the arena.
+// `most_in_arena` for a target. On a GPU 1 MiB: memory is scarce, an allocation from a
+// framework's pool costs a microsecond, and PyTorch's allocator packs blocks up to
+// that size itself. On a CPU no limit: a new block costs a page fault for every 4 KiB,
+// which is more than it saves.
 int64_t MostInArena(const Target& target);
 
 }  // namespace kiln

@@ -18,8 +18,8 @@ namespace kiln {
 absl::Span<const Pass<LoopProgram>> LoopPipeline();
 absl::Span<const Pass<KernelPlan>> KernelPipeline();
 
-// How the runner looks at them. A plan is verified by the caller when it is whole:
-// on the way it breaks the verifier's rules.
+// How the runner prints and verifies them. The caller verifies a plan when it is
+// complete, since before it breaks the verifier's rules.
 extern const IrInspection<LoopProgram> kLoopInspection;
 extern const IrInspection<KernelPlan> kPlanInspection;
 
@@ -29,7 +29,7 @@ extern const IrInspection<KernelPlan> kPlanInspection;
 // element's address. Views of library calls and outputs keep their shapes.
 KernelPlan FlattenAddresses(LoopProgram program);
 
-// A loop program as kernels, all the way.
+// Runs both pipelines: makes kernels of a loop program.
 //
 // Errors: INTERNAL when a step breaks an invariant of loop_verifier.h.
 //
@@ -38,8 +38,8 @@ absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
                                        std::vector<PassRecord>& records);
 absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env);
 
-// The same up to where kernels get their variants: what a measurement starts
-// from, and what ExplainVariants takes.
+// The same up to the pass that chooses variants. Measurements start from such a plan,
+// and ExplainVariants takes one.
 absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
                                      std::vector<PassRecord>& records);
 

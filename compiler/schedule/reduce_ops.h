@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 #define KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 
-// How far float sums go, what a reduction's accumulator takes in memory, and where
-// the partial results of a kernel's parts stand in its workspace.
+// How many floats a sum adds before it continues with a double, how large the
+// accumulators of reductions are, and where partial results are in the workspace.
 
 #include <cstdint>
 

@@ -17,20 +17,19 @@ struct Points {
   int64_t count = 0;
 };
 
-// A product of two factors as they are, at these points of the result's axis `axis`,
-// with their part of the operands and of what its body reads. Pure.
+// The part of a product at these points of the result's axis `axis`, with that part of
+// the operands and of what the body reads. The factors must have no prologue. Pure.
 Contraction PartOf(const Contraction& product, size_t axis,
                    const Points& points);
 
-// Such a product in two parts: the points of the result's
-// axis `axis` below `at`, and the others, each with its part of the operands and
-// of what its body reads. Pure.
+// Such a product in two parts: the points of the result's axis `axis` below `at`, and
+// the others. Pure.
 std::pair<Contraction, Contraction> SplitResult(const Contraction& product,
                                                 size_t axis, int64_t at);
 
-// The same of the summed axis: the first of the two is the sum from `at` on,
-// which is rounded to the result's type and kept in a new temporary of `program`;
-// the second adds it to its own.
+// The same for the summed axis. The first part is the sum from `at` on, rounded to the
+// result's type, in a new temporary of `program`. The second part adds it to its own
+// sum.
 std::pair<Contraction, Contraction> SplitSum(const Contraction& product,
                                              int64_t at, LoopProgram& program);
 

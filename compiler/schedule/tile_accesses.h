@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-// Accesses that are contiguous along one axis and strided along the last, as far
-// as their tiles fit into 40 KB of shared memory together.
+// Accesses that are contiguous along one axis and strided along the last: as many as
+// have tiles that fit into 40 KB of shared memory together.
 struct TileAccesses {
   std::vector<ScalarId> loads;   // without a mask or a loaded index
   std::vector<uint32_t> stores;  // plain ones
