@@ -1,7 +1,8 @@
 #ifndef KILN_COMPILER_CODEGEN_C_WRITER_H_
 #define KILN_COMPILER_CODEGEN_C_WRITER_H_
 
-// Writes C-like text, a statement a line, two spaces a block.
+// Writes C-like text: one statement on each line, indented by two spaces for each
+// enclosing block.
 
 #include <string>
 #include <utility>
@@ -28,7 +29,7 @@ class CWriter {
     --depth_;
     Line("}", after);
   }
-  // Between the two blocks of a choice.
+  // Between the two blocks of an if statement.
   void Else() {
     --depth_;
     Line("} else {");

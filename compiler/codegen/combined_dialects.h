@@ -9,18 +9,18 @@
 
 namespace kiln {
 
-// Each fills text (with kSymbolPlaceholder for the name) and params of `source`:
-// the arguments of the calls one behind the other, body by body. The bodies are
+// Both functions set text (with kSymbolPlaceholder for the name) and params of
+// `source`: the arguments of all calls in order, body by body. The bodies are
 // pointwise.
 
-// The items of all parts are numbered in this order and shared out together;
-// errors are those of WriteCpuKernel.
+// The items of all parts are numbered in this order, and threads share all of them.
+// Errors: as WriteCpuKernel.
 absl::Status WriteCpuCombined(const std::vector<CombinedBody>& bodies,
                               const std::vector<Buffer>& buffers,
                               KernelSource& source);
 
-// Grid and block too; waits_for_work_before is set already. INTERNAL when parts
-// differ in threads, or have more arguments than kMaxKernelArguments.
+// Also sets grid and block. waits_for_work_before is set already. INTERNAL if parts
+// have different numbers of threads, or more arguments than kMaxKernelArguments.
 absl::Status WriteCudaCombined(const std::vector<CombinedBody>& bodies,
                                const std::vector<Buffer>& buffers,
                                const Target& target, KernelSource& source);

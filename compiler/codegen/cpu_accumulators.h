@@ -1,14 +1,14 @@
 #ifndef KILN_COMPILER_CODEGEN_CPU_ACCUMULATORS_H_
 #define KILN_COMPILER_CODEGEN_CPU_ACCUMULATORS_H_
 
-// Writes what the reductions and scans of a CPU kernel keep while they run:
-// a<n>, what there is so far, with j<n>, where it stands, for the largest and
-// the smallest; in a pass that sums in blocks also b<n>, the block's sum.
+// Writes the accumulators of a CPU kernel's reductions and scans: a<n>, the result so
+// far; j<n>, the place of that value, for argmax and argmin; and in a pass that sums in
+// blocks b<n>, the sum of the block.
 //
-// A float that is added to a sum far larger than itself is lost in its
-// rounding: 2^24 ones are as far as a float32 counts. A float sum over many
-// points therefore goes in blocks of some hundred additions, whose sums are
-// added as doubles; a running sum or product is a double all along.
+// A float that is added to a much larger sum is lost in rounding: counting by ones, a
+// float32 stops at 2^24. A float sum over many points is therefore made of blocks of
+// some hundred additions, whose sums are added as doubles. A running sum or product is
+// always a double.
 
 #include <string>
 #include <vector>
@@ -25,8 +25,8 @@ inline bool IsTuple(ReduceOp op) {
 
 class CpuAccumulators {
  public:
-  // `body` must outlive this. By rows all are lanes; else those are whose value
-  // moves with the vector axis.
+  // `body` must outlive this. With `by_rows` all accumulators are lanes; otherwise
+  // those are whose value changes along the vector axis.
   CpuAccumulators(CpuBody& body, bool by_rows)
       : body_(body),
         nest_(body.nest),
@@ -39,21 +39,21 @@ class CpuAccumulators {
     return node.reduce == ReduceOp::kSum && IsFloat(node.dtype);
   }
 
-  // Declares them with the identity, as an array when more than one stand side
-  // by side; `blocks`: a float sum goes in blocks.
+  // Declares them with the identity, as an array if there is more than one. With
+  // `blocks` a float sum is made of blocks.
   void Declare(ScalarId id, int side_by_side, bool blocks);
 
-  // One more value of each lane. `at` is "" or the place side by side: "[u]".
-  // By rows the lanes from `m` on keep what they have. Errors: UNSUPPORTED_OP
-  // names a reduction that its type has not.
+  // Takes one more value in each lane. `at` is "" or an index of the array, "[u]".
+  // In rows the lanes from `m` on do not change. Errors: UNSUPPORTED_OP names a
+  // reduction that its type does not support.
   absl::Status RowStep(ScalarId id, const std::string& at);
   absl::Status ColumnStep(ScalarId id, bool lanes);
 
-  // The block's sum into that of all; the next block begins.
+  // Adds the block's sum to the total, and begins the next block.
   void EndBlock(ScalarId id);
 
-  // The end of a pass: how the result is read from here on. Across lanes to
-  // one value in a fixed tree, or each column's own.
+  // These end a pass; later text reads the result. AcrossLanes joins the lanes to one
+  // value, in a fixed tree; Columns gives each column its own.
   absl::Status AcrossLanes(ScalarId id);
   void Columns(ScalarId id);
   // The running value at this point.

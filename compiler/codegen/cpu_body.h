@@ -4,8 +4,8 @@
 // Writes the statements of a CPU kernel: values, loads and stores, each for one
 // point or for K_LANES neighbours on the vector axis.
 //
-// In the text, `i<v>` is the first of the neighbours and `m` how many of them
-// are real (1 .. K_LANES); lanes beyond hold anything.
+// In the text, `i<v>` is the index of the first neighbour, and `m`, from 1 to K_LANES,
+// how many neighbours there are. Lanes beyond those may hold anything.
 
 #include "absl/status/status.h"
 #include "compiler/codegen/kernel_body.h"
@@ -33,19 +33,19 @@ class CpuBody : public KernelBody {
   }
 
   void Start() { lanes_override_.assign(nest.body.size(), 0); }
-  // For a result whose shape is not that of its axes.
+  // For a result that is or is not lanes whatever its axes say.
   void SetLanes(ScalarId id, bool lanes) {
     lanes_override_[id] = lanes ? 1 : 2;
   }
 
   absl::Status Store(uint32_t store);
-  // Those of a list that move with the vector axis, or those that do not.
+  // Writes those of a list that change along the vector axis, or those that do not.
   absl::Status Nodes(const std::vector<ScalarId>& nodes, bool lanes);
   absl::Status Stores(const std::vector<uint32_t>& stores, bool lanes);
-  // Whether some of them do not move with the vector axis.
+  // Whether some of them do not change along the vector axis.
   bool AnyStill(const std::vector<uint32_t>& stores) const;
 
-  // From now on `masks` hold in all lanes, or, when empty, may not.
+  // From now on `masks` are taken to hold in all lanes. Empty: no mask is.
   void Assume(const std::vector<ScalarId>& masks);
   // "all of `masks` hold in lane `at`", as an expression.
   std::string HoldAt(const std::vector<ScalarId>& masks,
@@ -54,7 +54,7 @@ class CpuBody : public KernelBody {
   // "for (i<v> = from; < to) { m = ...".
   void OpenLanes(const std::string& from, const std::string& to);
 
-  // The value as lanes, or as it is.
+  // The value, spread over lanes if `lanes` is set.
   std::string Operand(ScalarId id, bool lanes) const;
   std::string Extent(uint32_t axis) const { return Index(facts.extents[axis]); }
 

@@ -4,10 +4,10 @@
 // Writes a kernel as header-free C++ in GNU vectors, to the ABI of
 // proto/kernel_abi.h.
 //
-// The vector runs along the last reduced axis for CpuRows and CpuScans, else along
-// the last axis that is not reduced. Work is cut into items by shapes alone
-// and an item is always computed by one thread in one order: no result
-// depends on the number of threads.
+// Vectors run along the last reduced axis in CpuRows and CpuScans, otherwise along the
+// last axis that is not reduced. Shapes alone decide how work is split into items, and
+// one thread computes an item, always in the same order. So no result depends on the
+// number of threads.
 
 #include <string>
 #include <vector>
@@ -26,12 +26,12 @@ absl::StatusOr<std::string> WriteCpuKernel(const PlannedKernel& kernel,
                                            const ShapeEnv& shapes,
                                            NestFacts facts);
 
-// A pointwise kernel as a function of one part of a kernel, `name`, that takes
-// the part's KilnArguments and which of its items to do.
+// A pointwise kernel as a function `name`, for one part of a combined kernel. It takes
+// the part's KilnArguments and the range of items to compute.
 struct CpuFunction {
   std::string text;
-  // Over the part's scalars s0, s1, ...: how many items there are, how many
-  // points.
+  // The numbers of items and of points, as expressions of the part's scalars s0, s1,
+  // ...
   std::string items;
   std::string points;
   int grain = 1;  // points that a thread takes at least

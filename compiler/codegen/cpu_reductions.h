@@ -10,14 +10,14 @@
 
 namespace kiln {
 
-// The vector axis of `body` is the last reduced one. Lanes are joined at the
-// end of a pass, in a fixed tree; float sums over many points go in blocks. In
-// the text, the outer axes are i0, i1, ...
+// The vector axis of `body` is the last reduced one. Lanes are joined at the end of a
+// pass, in a fixed tree. Float sums over many points are made of blocks. In the text,
+// the outer axes are i0, i1, ...
 absl::Status WriteCpuRows(CpuBody& body, const CpuRows& variant);
 
-// The vector axis of `body` is the last outer one, or none. Every lane reduces
-// its own column, `strip` vectors side by side, its float sums in blocks
-// too. In the text, the item's part of that axis is [v0, v1).
+// The vector axis of `body` is the last outer one, or none. Every lane reduces its own
+// column, and `strip` vectors are reduced side by side. Float sums over many points are
+// made of blocks. In the text, the item's part of that axis is [v0, v1).
 absl::Status WriteCpuColumns(CpuBody& body, const CpuColumns& variant);
 
 }  // namespace kiln

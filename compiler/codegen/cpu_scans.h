@@ -10,9 +10,9 @@
 
 namespace kiln {
 
-// The vector axis of `body` is the only reduced one. A running float sum or
-// product is a double; a logarithm of a sum is the greatest term so far and the sum
-// relative to it. In the text, the outer axes are i0, i1, ...
+// The vector axis of `body` is the only reduced one. A running float sum or product is
+// a double. A running logarithm of a sum is kept as the largest term so far and the sum
+// divided by it. In the text, the outer axes are i0, i1, ...
 absl::Status WriteCpuScans(CpuBody& body);
 
 }  // namespace kiln

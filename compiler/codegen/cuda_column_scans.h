@@ -7,12 +7,12 @@
 
 namespace kiln {
 
-// The statements of a CudaColumnScans kernel: a thread goes over a stretch of a
-// column twice, first for what it comes to, then, from what the stretches before
-// it come to, for its running values. Float sums and products are carried as
-// doubles. `body` has no vectors.
+// Writes the statements of a CudaColumnScans kernel. A thread goes over a stretch of a
+// column twice: first for the total of the stretch, then for its running values, which
+// start from the totals of the stretches before it. Float sums and products are carried
+// as doubles. `body` has no vectors.
 //
-// UNSUPPORTED_OP names a scan that its type has not.
+// UNSUPPORTED_OP names a scan that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaColumnScans(CudaBody& body,
                                               const CudaColumnScans& variant);
 

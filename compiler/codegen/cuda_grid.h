@@ -13,9 +13,9 @@ namespace kiln {
 // The blocks of a launch.
 struct CudaGrid {
   SymExpr blocks = 1;
-  // The kernel is a loop that any number of blocks can share: a device that
-  // runs fewer at once is given at most this many a multiprocessor. 0: each
-  // block has its own part, all must be launched.
+  // Not 0: the kernel is a loop that any number of blocks can share, and at most this
+  // many are launched for each multiprocessor. 0: each block has its own part, and all
+  // must be launched.
   int blocks_per_multiprocessor = 0;
   // Dynamic shared memory of a block.
   int64_t shared_bytes = 0;
@@ -27,34 +27,34 @@ struct LoopText {
 };
 void OpenLoop(CudaBody& body, const std::string& name, const LoopText& loop);
 
-// A loop that the blocks of a grid share: each takes `each` numbers below `limit`
-// at a time. `first` is the thread's or the block's first number. The counter is
-// unsigned: its last step may pass the greatest index, by no more than what a
-// grid takes at once.
+// A loop that the blocks of a grid share: each takes `each` numbers below `limit` at a
+// time. `first` is the thread's or the block's first number. The counter is unsigned,
+// because its last step may go past the greatest index, by at most what a grid takes at
+// once.
 LoopText GridLoop(const CudaBody& body, const std::string& first,
                   const std::string& limit, int64_t each);
 
-// Opens that loop. Where the grid covers all points, a block instead, entered once
-// by those whose number is below `limit`.
+// Opens that loop. If the grid covers all points, opens a plain block instead, for
+// threads whose number is below `limit`.
 //
-//   threads  `first` is a thread's number: where the `each` of a block do not
-//            divide `limit`, some have none. A block always has one.
+//   threads  `first` is a thread's number, not a block's. Then some threads have no
+//            number, unless `each` divides `limit`.
 void OpenGridLoop(CudaBody& body, const std::string& name,
                   const std::string& first, const SymExpr& limit, int64_t each,
                   bool threads);
 void OpenTurns(CudaBody& body, const std::string& name, const LoopText& loop,
                bool some_idle);
 
-// The number of points of the axes [first, last), those of the vector axis
-// counted in groups.
+// The number of points of the axes [first, last). The vector axis is counted in
+// groups.
 SymExpr PointsOf(const CudaBody& body, uint32_t first, uint32_t last);
 
-// Declares the axes [first, last) from a point's number as PointsOf counts, the
-// last axis fastest. Of the vector axis: its first element in the group, and
-// where groups may be partial `lo` and `hi`, between which its elements exist.
+// Declares the axes [first, last) of the point with this number, counted as PointsOf
+// does, the last axis fastest. The vector axis is the group's first element. If groups
+// may be partial, `lo` and `hi` are declared too: the elements between them exist.
 //
-//   whole  a condition under which the group is known to be whole, evaluated
-//          by the compiler; empty: unknown
+//   whole  a condition that the compiler can evaluate, under which the group is whole;
+//          empty: none is known
 void SplitPoint(CudaBody& body, const std::string& number, uint32_t first,
                 uint32_t last, const std::string& whole = "");
 

@@ -7,14 +7,14 @@
 
 namespace kiln {
 
-// The statements of a CudaScans kernel: `lanes` threads walk an outer point's
-// elements from the first to the last, a group each at a time. Each thread scans
-// its group, the threads' totals are scanned by shuffles, and what came before is
-// carried on; float sums and products are carried as doubles. A block of several
-// that share an outer point publishes its total first, and starts from the totals
-// of those before it. `body` has the variant's vectors.
+// Writes the statements of a CudaScans kernel. `lanes` threads go over an outer point's
+// elements from the first to the last, one group a thread at a time. Each thread scans
+// its group, the threads' totals are scanned by shuffles, and the total so far is
+// carried to the next step. Float sums and products are carried as doubles. If several
+// blocks share an outer point, each publishes its total first, and starts from the
+// totals of those before it. `body` has the variant's vectors.
 //
-// UNSUPPORTED_OP names a scan that its type has not.
+// UNSUPPORTED_OP names a scan that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaScans(CudaBody& body,
                                         const CudaScans& variant);
 

@@ -7,12 +7,12 @@
 
 namespace kiln {
 
-// The statements of a CudaShortScans kernel. A block's rows are one stretch of
-// points: neighbouring threads load neighbouring points into shared memory, scan
-// runs of them there, and store neighbouring points again. Float sums and
-// products are carried from run to run as doubles. `body` has no vectors.
+// Writes the statements of a CudaShortScans kernel. The rows of a block are contiguous
+// points. Neighbouring threads load neighbouring points into shared memory, scan runs
+// of points there, and store neighbouring points again. Float sums and products are
+// carried from run to run as doubles. `body` has no vectors.
 //
-// UNSUPPORTED_OP names a scan that its type has not.
+// UNSUPPORTED_OP names a scan that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaShortScans(CudaBody& body,
                                              const CudaShortScans& variant);
 

@@ -7,10 +7,10 @@
 
 namespace kiln {
 
-// The statements of a CudaSorts kernel. A key is 64 bits: the value as a number
-// that compares as it does, then its place; so all keys differ, and their order
-// is the same whatever order they came in. `body` has the variant's vectors; the
-// kernel needs 8 bytes of shared memory for each of the variant's capacity.
+// Writes the statements of a CudaSorts kernel. A key has 64 bits: the value, as an
+// integer with the same order, then its place. So all keys differ, and the result does
+// not depend on the order in which they arrive. `body` has the variant's vectors. The
+// kernel needs 8 bytes of shared memory for each key of the variant's capacity.
 //
 // UNSUPPORTED_OP for values of more than 32 bits.
 absl::StatusOr<CudaGrid> WriteCudaSorts(CudaBody& body,

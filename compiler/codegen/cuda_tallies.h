@@ -7,13 +7,13 @@
 
 namespace kiln {
 
-// The statements of a CudaTallies kernel. A warp counts the equals among its
-// points, in order; then the block those of its warps; then what the tiles before
-// it have of each value comes from their workspace, by a decoupled look-back: each
-// tile publishes its own counts, and their sum with those before as soon as it
-// knows them. All counts are integers, so results do not depend on who was first.
-// What is stored goes through shared memory, where equal values become
-// neighbours, so that a scatter by value writes whole sectors.
+// Writes the statements of a CudaTallies kernel. Each warp counts the equal values among
+// its points, in order, and the block adds the counts of its warps. How often the tiles
+// before have each value comes from their workspace, by a decoupled look-back: each tile
+// publishes its own counts, then their sum with those of the tiles before. All counts
+// are integers, so results do not depend on the order of blocks. Stores go through
+// shared memory, where equal values become neighbours, so that a scatter by value writes
+// whole sectors.
 //
 // `body` has vectors of one element on the reduced axis.
 absl::StatusOr<CudaGrid> WriteCudaTallies(CudaBody& body,
