@@ -115,10 +115,12 @@ static PyObject* RunOn(PyObject* capsule, PyObject* inputs,
   KilnStatus* status;
   kiln_refusal_forget();
   KilnCallable* callable = kiln_py_callable(capsule);
-  KilnWatch watch = {.ordinal =
-                         device.type == kDlpackCuda ? device.ordinal : -1};
-  if (kiln_launches_are_watched()) {
-    watch.name_of = kiln_py_callable_name_of(capsule);
+  KilnWatch watch; /* where somebody watches */
+  const int is_watched = kiln_launches_are_watched();
+  if (is_watched) {
+    watch = (KilnWatch){
+        .ordinal = device.type == kDlpackCuda ? device.ordinal : -1,
+        .name_of = kiln_py_callable_name_of(capsule)};
     kiln_launches_watch(&watch, options);
   }
   Py_BEGIN_ALLOW_THREADS;
@@ -127,11 +129,11 @@ static PyObject* RunOn(PyObject* capsule, PyObject* inputs,
   kiln_py_compile_ended(); /* a guard may have failed */
   Py_END_ALLOW_THREADS;
   if (status != NULL) {
-    kiln_launches_forget(&watch);
+    if (is_watched) kiln_launches_forget(&watch);
     return RaiseOfRun(status);
   }
-  PyObject* out =
-      kiln_launches_raise(&watch) ? NULL : Give(results, inputs, device, made);
+  const int raises = is_watched && kiln_launches_raise(&watch);
+  PyObject* out = raises ? NULL : Give(results, inputs, device, made);
   kiln_library.kiln_results_free(results);
   return out;
 }
