@@ -24,7 +24,7 @@ import os
 import re
 import sys
 
-from environment import command_line, machine
+from environment import command_line, machine, require_pattern
 
 GROUPS = ("products", "odd", "attention", "convolutions")
 # {group: (of the mean ratio, of each)}
@@ -104,10 +104,7 @@ def parse() -> argparse.Namespace:
             parser.error(f"there is no group {group}; there are {', '.join(GROUPS)}")
     if options.profile and options.device == "cpu":
         parser.error("--profile needs a GPU")
-    try:
-        re.compile(options.cases)
-    except re.error as error:
-        parser.error(f"--cases {options.cases}: {error}")
+    require_pattern(parser, "--cases", options.cases)
     return options
 
 

@@ -20,7 +20,7 @@ import os
 import re
 import sys
 
-from environment import chosen_backends, command_line, machine
+from environment import chosen_backends, command_line, machine, require_pattern
 
 BACKENDS = ("eager", "inductor", "kiln")
 CAP = 3.0
@@ -100,6 +100,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true", help="small sizes, for tests")
     options = parser.parse_args()
     options.backends = chosen_backends(parser, options.backends, BACKENDS)
+    require_pattern(parser, "--families", options.families)
     return options
 
 

@@ -19,7 +19,7 @@ import re
 import sys
 
 from cpu_kernels import BACKENDS, ratio
-from environment import chosen_backends, command_line, machine
+from environment import chosen_backends, command_line, machine, require_pattern
 
 TOLERANCE = 1e-4  # of the relative error, in the norm of a whole result
 
@@ -63,6 +63,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true", help="small sizes, for tests")
     options = parser.parse_args()
     options.backends = chosen_backends(parser, options.backends, BACKENDS)
+    require_pattern(parser, "--models", options.models)
     return options
 
 

@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -49,6 +50,14 @@ def chosen_backends(parser: argparse.ArgumentParser, names: str, known: Sequence
     if unknown:
         parser.error(f"--backends: expected some of {', '.join(known)}, got {unknown[0]!r}")
     return backends
+
+
+def require_pattern(parser: argparse.ArgumentParser, option: str, pattern: str) -> None:
+    """An error of the parser's, naming the option, where a pattern is no regular expression."""
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        parser.error(f"{option} {pattern}: {error}")
 
 
 def has_bytecode() -> bool:

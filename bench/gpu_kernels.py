@@ -24,7 +24,7 @@ import re
 import statistics
 import sys
 
-from environment import chosen_backends, command_line, machine
+from environment import chosen_backends, command_line, machine, require_pattern
 
 BACKENDS = ("eager", "inductor", "kiln")
 # Of a family's bytes, from which on its share of a copy counts in the summary.
@@ -145,10 +145,7 @@ def parse() -> argparse.Namespace:
     options.backends = chosen_backends(parser, options.backends, BACKENDS)
     if options.profile and options.device == "cpu":
         parser.error("--profile needs a GPU")
-    try:
-        re.compile(options.families)
-    except re.error as error:
-        parser.error(f"--families {options.families}: {error}")
+    require_pattern(parser, "--families", options.families)
     return options
 
 

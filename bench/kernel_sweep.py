@@ -20,7 +20,7 @@ import random
 import re
 import sys
 
-from environment import chosen_backends, command_line, machine
+from environment import chosen_backends, command_line, machine, require_pattern
 
 BACKENDS = ("inductor", "kiln")
 LENGTHS = (
@@ -169,6 +169,7 @@ def parse() -> argparse.Namespace:
         parser.error(f"--part {options.part}: expected I/N with I from 1 to N")
     options.part = (int(part[1]), int(part[2]))
     options.backends = chosen_backends(parser, options.backends, BACKENDS)
+    require_pattern(parser, "--families", options.families)
     return options
 
 
