@@ -22,7 +22,7 @@ bool LibraryTakes(const Contraction& contraction,
 // Whether engines of cuDNN can compute what stands behind the sums of a convolution
 // while they write: of images of half types that lie channels-last, in whole vectors
 // of channels and in one group, no gradient. It has to be the whole, max(sum + bias +
-// added, 0), where what is added may lack: 0.5 to 0.95 of the time of a convolution
+// added, 0), where what is added may lack: 0.4 to 1.0 of the time of a convolution
 // and a pass on an H100 (bench/records/h100_contractions.md).
 bool EpilogueOnCudnn(const Contraction& contraction);
 

@@ -15,8 +15,8 @@ int CoresWithoutWorkers(int cores);
 //
 // Not SCHED_IDLE. The kernel takes a core that runs nothing else for an idle one, and
 // puts threads that wake there, while others have nothing to do: on 16 cores the 99th
-// percentile of hits was 5 times as long beside workers of that policy, 1.1 times
-// beside workers of this one (bench/records/box.md). SCHED_BATCH never takes a core
+// percentile of hits was 5 times as long beside workers of that policy, 1.1 to 1.3
+// times beside workers of this one (bench/records/box.md). SCHED_BATCH never takes a core
 // from who runs on it.
 //
 // The jail calls it for a worker before it returns, but for one of a daemon's first,
