@@ -8,20 +8,23 @@
 
 namespace kiln {
 
-// Which results of a graph's loops and steps lie channels-last in memory,
-// whatever strides their metas have; by ValueId. Those that a convolution which
-// the library runs faster so computes (then it reads such arrays, too) or reads,
-// its weights and their gradients: on CUDA, of two or three spatial dimensions, in
-// a type that tensor cores take, in a graph without grouped ones, for which the
-// library's channels-last kernels are the slow ones. And, since a kernel
-// between two layouts reads or writes across memory, the results of the same rank
-// that loops make of them or they of those. Views show what lies behind them.
+// Decides which results of a graph's loops and steps lie channels-last in memory,
+// whatever strides their metas have. One flag a value, by ValueId.
 //
-// Left as they are: inputs, constants, what an as_strided looks into, and what
-// leaves for the caller or is flattened and is read by nothing else.
+// The library runs some convolutions faster on channels-last arrays: those on CUDA
+// with two or three spatial dimensions, in a type that tensor cores take. Their
+// inputs, results, weights and gradients become channels-last. In a graph with
+// grouped convolutions none do, because the library's channels-last kernels for
+// those are slow. A kernel that reads one layout and writes another accesses memory
+// with large strides, so results of the same rank that loops compute from such an
+// array, or from which they compute one, become channels-last too. A view has the
+// layout of what it shows.
 //
-// Pure. Linear in nodes but for the rounds until nothing changes, which follow
-// the longest chain against the order of the graph.
+// Unchanged: inputs, constants, what an as_strided views, and values that nothing
+// reads but the caller or a flatten.
+//
+// Pure. Linear in nodes for each round. Rounds repeat until nothing changes; their
+// number follows the longest chain against the order of the graph.
 std::vector<bool> ChannelsLastResults(const Graph& graph,
                                       const ArtifactOptions& options);
 

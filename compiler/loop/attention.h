@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_ATTENTION_H_
 #define KILN_COMPILER_LOOP_ATTENTION_H_
 
-// Attention and its gradient as a step of the loop program: what is computed; who
-// computes it, the schedule decides.
+// Attention and its gradient as a step of the loop program. The step says what is
+// computed; the schedule decides whether a library or generated code computes it.
 
 #include <array>
 #include <cstddef>
@@ -41,7 +41,7 @@ struct Attention {
     kValueGrad,
   };
   static constexpr size_t kPlaces = 12;
-  // What row m sees: all, columns n <= m, or n - |n| <= m - |m|.
+  // The columns that row m attends to: all, n <= m, or n - |n| <= m - |m|.
   enum class Causal : uint8_t { kNone, kTopLeft, kBottomRight };
 
   // Forward: writes out and logsumexp. Backward: reads them and grad, and writes
@@ -52,7 +52,7 @@ struct Attention {
   std::array<SymExpr, kAxes> extents;
   std::array<std::optional<View>, kPlaces> arrays;
   Causal causal = Causal::kNone;
-  // Of the columns up to the diagonal a row sees the last `window`; 0: all.
+  // A row attends to the last `window` columns up to the diagonal; 0: to all.
   int64_t window = 0;
   double scale = 1;
   double dropout = 0;  // the probability with which a weight becomes 0

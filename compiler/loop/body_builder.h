@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_LOOP_BODY_BUILDER_H_
 #define KILN_COMPILER_LOOP_BODY_BUILDER_H_
 
-// Writes the body of a nest: every node goes through here, so that equal
-// nodes are one, constants are folded where that is exact, and the type rules
-// of scalar_expr.h hold.
+// Builds the body of a nest. Every node is added here, so equal nodes are stored
+// once, constants are folded where that is exact, and the type rules of
+// scalar_expr.h hold.
 
 #include <cstdint>
 #include <optional>
@@ -24,9 +24,9 @@ constexpr DType ComputeType(DType dtype) {
 
 class BodyBuilder {
  public:
-  // The node equal to `node` if there is one, else a new one. Folds casts:
-  // of a constant, to the same type, and of a half type back to the float32
-  // it was rounded from (rounding happens at stores alone).
+  // Returns the node equal to `node` if there is one, else a new one. Folds three
+  // kinds of casts: of a constant, to the same type, and of a half type back to the
+  // float32 it was rounded from (only stores round).
   ScalarId Add(ScalarNode node);
 
   // A constant of `dtype`, converted as C converts.
@@ -61,8 +61,8 @@ class BodyBuilder {
   // `mask` if that is not Store::kNoMask. No node when it cannot be outside.
   ScalarId CheckIndex(ScalarOp op, ScalarId index, ScalarId size,
                       ScalarId mask);
-  // What the axes of the nest run over, for knowing what cannot be outside.
-  // Both must outlive this.
+  // The extents of the nest's axes. They show which indices cannot be out of bounds
+  // and need no check. Both arguments must outlive this.
   void KnowExtents(absl::Span<const SymExpr> extents, const ShapeEnv& shapes) {
     extents_ = extents;
     shapes_ = &shapes;
@@ -88,8 +88,8 @@ class BodyBuilder {
   std::vector<uint64_t> hashes_;  // one a node
 };
 
-// What stands in a copied body for a load: nothing (the load itself is
-// copied), or another node of the body it is copied to.
+// The replacement for a load of a copied body: a node of the body it is copied to,
+// or none, and the load itself is copied.
 using LoadReplacement =
     absl::FunctionRef<std::optional<ScalarId>(const ScalarNode& load)>;
 
@@ -105,7 +105,7 @@ std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
 SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
                      absl::Span<const ScalarId> nodes, const BodyBuilder& to);
 
-// Without the nodes that no store, or no value, needs.
+// Removes the nodes that no store, or no value, needs.
 void DropDeadNodes(LoopNest& nest);
 void DropDeadNodes(Contraction& contraction);
 

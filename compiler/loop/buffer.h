@@ -20,9 +20,8 @@ enum class BufferKind : uint8_t {
   kCounters,  // of a plan's kernels: zero before and after each launch
 };
 
-// Named memory. Temporaries are dense, but for rows that may be further apart than
-// they are long; an output has the strides its caller must see. Two buffers never
-// overlap.
+// Named memory. A temporary is dense, except that its rows may be padded; an output
+// has the strides that its caller expects. Two buffers never overlap.
 struct Buffer {
   std::string name;  // "buf3"; inputs and constants as in the graph
   BufferKind kind = BufferKind::kTemporary;
@@ -31,20 +30,20 @@ struct Buffer {
   DimVector strides;   // elements
   SymExpr offset = 0;  // elements, from the input's first
   uint32_t index = 0;  // of the graph input or constant
-  // What the address of element 0 (before `offset`) is a multiple of: an
-  // input's promise; everything else is allocated on 16 bytes or more.
+  // The address of element 0 (before `offset`) is a multiple of this. An input
+  // promises it; everything else is allocated with 16 bytes or more.
   uint32_t alignment_bytes = 16;
   bool donated = false;  // an input whose memory the run may write to
-  // A temporary of one bool that an assertion is: where what is stored there is
-  // false, the run ends with this text. Empty: none.
+  // Makes a temporary of one bool an assertion: if false is stored in it, the run
+  // fails with this text. Empty: not an assertion.
   std::string assertion;
-  // Of what is padded in place: its own sizes, without the columns behind. Empty else,
-  // and in no text.
+  // The sizes without the padding, if the buffer is padded in place; else empty. Not
+  // part of the text.
   DimVector written_sizes;
   DimVector written_strides;
 };
 
-// Whether what is stored in it counts though no step reads it.
+// Whether stores to it matter even though no step reads it.
 inline bool IsKept(const Buffer& buffer) {
   return buffer.kind != BufferKind::kTemporary || !buffer.assertion.empty();
 }

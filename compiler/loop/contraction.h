@@ -2,8 +2,8 @@
 #define KILN_COMPILER_LOOP_CONTRACTION_H_
 
 // Sums of products over named axes: matrix products, convolutions and the
-// gradients of both. A contraction says what is computed; who computes it, a
-// library or loops of ours, the schedule decides.
+// gradients of both. A contraction says what is computed; the schedule decides
+// whether a library or generated loops compute it.
 
 #include <array>
 #include <cstddef>
@@ -18,15 +18,14 @@
 
 namespace kiln {
 
-// One of the three arrays: a view, and where in it a point of the axes lies, an
-// expression a dimension. What lies outside of the view counts as 0, and is not
-// written.
+// One of the three arrays: a view, and one index expression for each of its
+// dimensions. Reads outside of the view give 0; writes outside are dropped.
 struct ContractionOperand {
   View view;
   DimVector index;  // over Axis(k), the contraction's axes
 };
 
-// Axes have their meaning by their place, and a letter for people.
+// The position of an axis decides its meaning. The letters are for people.
 //
 //   product      [b,] m, n, k        a[b, m, k] * b[b, k, n] = c[b, m, n]
 //   convolution  b, g, o, c, y..., w...
@@ -34,8 +33,8 @@ struct ContractionOperand {
 //                b[O/g*g + o, c, w...]                                    weights
 //                c[b, O/g*g + o, y...]                                    result
 //
-// One of the three is written: each of its elements is the sum, over all points
-// of the axes that lie there, of the products of the other two.
+// One of the three is written. Each of its elements is the sum of the products of
+// the other two, over all points of the axes that its index maps to the element.
 struct Contraction {
   enum class Form : uint8_t { kProduct, kConvolution };
   enum Place : uint8_t { kA, kB, kC };  // of an operand
@@ -48,18 +47,18 @@ struct Contraction {
   std::array<ContractionOperand, 3> operands;
   Place written = kC;
 
-  // What an element becomes. The factors are leaves (kFactor: number 0 is the
-  // first of the operands that are read), kContract is the sum of what its two
-  // arguments multiply to, in its dtype. What stands before it is done to each
-  // factor, what stands behind to each sum: there, loads may be indexed by the
-  // axes that the written operand's index names.
+  // How an element is computed. The factors are leaves (kFactor: number 0 is the
+  // first of the operands that are read). kContract sums the products of its two
+  // arguments, in its own dtype. Nodes before it apply to each factor, nodes after
+  // it to each sum; loads of the latter may use the axes that the written operand's
+  // index names.
   std::vector<ScalarNode> body;
   ScalarId value = 0;  // in the written operand's dtype
 
   // What may be rounded for speed.
   bool allow_tf32 = false;          // f32 factors, to 10 bits of fraction
   bool allow_reduced_sums = false;  // parts of a half type's sum, to that type
-  // Of a convolution: its sums come in one order, the same in every run.
+  // Of a convolution: sums are added in the same order in every run.
   bool deterministic = false;
 
   const ContractionOperand& result() const { return operands[written]; }
@@ -77,13 +76,14 @@ std::string AxisName(const Contraction& contraction, size_t k);
 absl::string_view FormName(Contraction::Form form);
 absl::string_view OperandName(size_t place);  // "a", "b", "c"
 
-// Whether there are as many axes as the form has; else `due` says how many.
+// Whether the number of axes is right for the form. If not, `due` gets a text that
+// lists the axes that are.
 bool HasKnownAxes(const Contraction& contraction, std::string& due);
 
 // The node that is the sum. A verified body has one.
 ScalarId SumOf(const Contraction& contraction);
 
-// Whether each factor goes into the sum as it is, in the sum's type.
+// Whether the factors are multiplied unchanged, in the sum's type.
 bool HasPlainFactors(const Contraction& contraction);
 
 // Calls visit(view) for what is read as an array, then visit(node) for each load of

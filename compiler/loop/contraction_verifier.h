@@ -15,9 +15,9 @@ namespace kiln {
 //       size; the index is over the axes, a product's axes by themselves.
 //   C3  The body has two factors of the dtypes of what is read, and one kContract,
 //       of the two; nodes read nodes before them.
-//   C4  Nothing behind the sum reads a factor. Loads stand behind no factor, have
-//       the buffer's dtype and an index for each dimension, over axes that the
-//       written operand's index names.
+//   C4  No node after the sum reads a factor. Loads depend on no factor. Each has
+//       the buffer's dtype and one index a dimension, over axes that the written
+//       operand's index names.
 //   C5  The value depends on the sum and has the written view's dtype.
 //
 // INTERNAL with the number, the step, what was found and what was due. Linear.

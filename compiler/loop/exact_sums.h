@@ -6,14 +6,15 @@
 
 namespace kiln {
 
-// Sums of float updates that do not depend on their order. A first nest finds the
-// greatest magnitude that meets an element; a second adds the updates as integers
-// in units of 2^-31 of that magnitude's power of two (float64: and again what
-// that leaves, in units of 2^-62). 2^31 updates may meet. Infinities and NaN of
-// either sign are counted in the units of an element that meets one.
+// Sums of float updates that do not depend on the order of the updates. A first
+// nest finds the greatest magnitude that is added to each element. A second adds
+// the updates as integers, in units of 2^-31 of that magnitude's power of two. For
+// float64 it also adds what the first integers leave out, in units of 2^-62. An
+// element may have 2^31 updates. An element that gets an infinity or a NaN has its
+// integers count them instead.
 //
-// What the nests leave: `largest`, the bits of the greatest magnitude, and the
-// integers, one buffer or two.
+// The nests leave `largest`, the bits of the greatest magnitude, and one or two
+// buffers of integers.
 struct ExactSums {
   DType dtype = DType::kFloat32;  // of the updates: float32 or float64
   BufferId largest = 0;

@@ -5,16 +5,16 @@
 
 namespace kiln {
 
-// Replaces sums over an axis of a value that is zero but where the axis equals a
-// number: sum over j of (j == t ? a : 0) * b is (0 <= t < n ? a * b : 0), for
-// float a and b that do not move along j. A cross-entropy's backward sums such a
-// row over the whole vocabulary.
+// Replaces sums along an axis whose terms are zero everywhere but at one point:
+// sum over j of (j == t ? a : 0) * b becomes (0 <= t < n ? a * b : 0), for float a
+// and b that do not depend on j. The backward of cross-entropy sums such a row over
+// the whole vocabulary.
 //
-// Only nests with one reduced axis, all of whose reductions are such sums and
-// that store nothing at reduced points: what is left of them has no reduction.
+// Changes only nests with one reduced axis that store nothing at reduced points and
+// whose reductions are all such sums. The new nest has no reduction.
 //
-// The zero may stand beneath casts, negations and products. A product of zero
-// with an infinite or undefined factor is taken for zero, as algebra has it.
+// Casts, negations and products may be applied to the zero. Zero times infinity or
+// NaN counts as zero here.
 //
 // Returns how many nests changed. Linear in the bodies.
 int FoldOneHotSums(LoopProgram& program);

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_INDEX_EXPR_H_
 #define KILN_COMPILER_LOOP_INDEX_EXPR_H_
 
-// What is known of index expressions when the extents of axes are: an axis
-// counts from 0 to its extent less one.
+// Simplifies index expressions, given the extents of the axes. An axis counts from
+// 0 to its extent - 1.
 
 #include <cstdint>
 #include <optional>
@@ -17,8 +17,8 @@
 
 namespace kiln {
 
-// `e` with each floordiv and mod that the extents decide replaced:
-// i1 // 4 is 0 and i1 mod 4 is i1 for an extent of 4. extents[k] is of axis k.
+// Replaces each floordiv and mod of `e` whose value follows from the extents: if the
+// extent of axis 1 is 4, i1 // 4 is 0 and i1 mod 4 is i1. extents[k] belongs to axis k.
 SymExpr SimplifyIndex(const SymExpr& e, absl::Span<const SymExpr> extents,
                       const ShapeEnv& shapes);
 
@@ -42,10 +42,10 @@ std::optional<LinearForm> AsLinear(const SymExpr& e);
 std::optional<LinearForm> AddressOf(const DimVector& index,
                                     const DimVector& strides);
 
-// An index of a tensor of `to` sizes for each index (`from_index`, one
-// expression a dimension) of the same elements seen with `from` sizes:
-// row-major order is kept. Dimensions are matched in the smallest groups, so
-// that splitting or joining neighbours costs one division or none.
+// Translates the index `from_index` (one expression a dimension) of a tensor with
+// sizes `from` into the index of the same element in a view with sizes `to`, both in
+// row-major order. Dimensions are matched in the smallest possible groups, so
+// splitting or joining neighbours costs at most one division.
 DimVector ReshapeIndex(const DimVector& from_index, const DimVector& from,
                        const DimVector& to, const ShapeEnv& shapes);
 

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_LINE_READER_H_
 #define KILN_COMPILER_LOOP_LINE_READER_H_
 
-// How the text of loops and kernel plans is read: one statement a line, by
-// words and marks.
+// Reads one line of the text of loops and kernel plans: one statement, made of words
+// and marks.
 
 #include <cstdint>
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace kiln {
 
-// One line being read. The first thing that does not stand where it is due
-// fails the line; everything that is read after it fails too and gives zeros.
+// A line and the position in it. After the first thing that is not as expected the
+// line has failed: all later reads fail too and return zeros.
 class LineReader {
  public:
   // `line` outlives this. `number` counts from 1.
@@ -39,7 +39,7 @@ class LineReader {
   DType Type();
   ScalarId Node();  // "t3"
 
-  // What the next word is; nothing is taken.
+  // The next word, without moving past it.
   absl::string_view PeekWord() const;
   void Fail(absl::string_view due) { FailAt(rest_, due); }
   // The same at a place that was passed already.

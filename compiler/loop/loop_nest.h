@@ -1,13 +1,13 @@
 #ifndef KILN_COMPILER_LOOP_LOOP_NEST_H_
 #define KILN_COMPILER_LOOP_LOOP_NEST_H_
 
-// The graph as loops. lower_graph makes one nest a node; scheduling merges
-// nests, so that the same type also holds a whole fused kernel: its axes, one
-// scalar DAG that may hold several reductions, and everything it stores.
+// The graph as loops. lower_graph makes one nest for each node. Scheduling merges
+// nests, so the same type also holds a whole fused kernel: its axes, one scalar DAG
+// that may have several reductions, and all of its stores.
 //
-// Indices stay one expression a dimension of the buffer ("x[i0, i1]"): a
-// producer is inlined by putting them in place of its axes, and only codegen
-// multiplies them with strides.
+// An access has one index expression for each dimension of the buffer ("x[i0, i1]").
+// To inline a producer, its axes are replaced by these expressions. Only codegen
+// multiplies them by strides.
 
 #include <cstdint>
 #include <optional>
@@ -28,66 +28,66 @@ namespace kiln {
 
 struct Axis {
   SymExpr extent;
-  bool reduction = false;  // all reduction axes stand behind all others
+  bool reduction = false;  // reduction axes come after all others
 };
 
 enum class StoreMode : uint8_t {
   kSet,
-  kAtomicAdd,  // several iterations may meet; order is not fixed
-  // Several iterations may meet: the greatest of their values and what was there
-  // stays, whatever their order. Of i32 and i64.
+  kAtomicAdd,  // several iterations may write one cell, in no fixed order
+  // Several iterations may write one cell, which keeps the greatest of their values
+  // and its own, whatever the order. For i32 and i64.
   kAtomicMax,
-  // Several iterations may meet; what was there is multiplied by their values, in no
-  // fixed order. Of types of 32 and 64 bits.
+  // Several iterations may write one cell, which is multiplied by their values in no
+  // fixed order. For types of 32 and 64 bits.
   kAtomicMul,
-  // Iterations that meet are added in an order that the kernel's variant fixes;
-  // what no iteration reaches becomes 0. See Store::stretch.
+  // Values of iterations that write one cell are added in an order that the kernel's
+  // variant fixes. A cell that no iteration writes becomes 0. See Store::stretch.
   kSum,
 };
 
-// Whether several iterations may meet at one cell.
+// Whether several iterations may write one cell.
 constexpr bool IsAtomic(StoreMode mode) {
   return mode == StoreMode::kAtomicAdd || mode == StoreMode::kAtomicMax ||
          mode == StoreMode::kAtomicMul;
 }
 
-// One write a point of the nest, or a point of its non-reduction axes when
-// neither value nor index depends on a reduction axis.
+// A write at each point of the nest, or at each point of its other axes if neither
+// value nor index depends on a reduction axis.
 struct Store {
   BufferId buffer;
   DimVector index;
-  ScalarId value;  // cast to the buffer's dtype already
+  ScalarId value;  // has the buffer's dtype
   StoreMode mode = StoreMode::kSet;
   static constexpr ScalarId kNoMask = ~0u;
   ScalarId mask = kNoMask;  // bool node; false: not written
-  // kSum: the buffer is [stretches, columns], and the first index is the number
-  // of the outer point, as the nest counts them, divided by `stretch`. Stretches
-  // of outer points are added apart, so that blocks can share them.
+  // kSum: the buffer is [stretches, columns]. The first index is the number of the
+  // outer point, in the nest's order, divided by `stretch`. Each stretch of outer
+  // points has a sum of its own, so blocks can share the work.
   int64_t stretch = 0;
 };
 
 struct LoopNest {
   std::vector<std::string>
       origins;  // operators it came from, in order: "add", "native_layer_norm"
-  // Of the client's graph (Node::client_nodes), those that it came from, in order.
-  // No text has them, and no kernel depends on them.
+  // The nodes of the client's graph (Node::client_nodes) that it came from, in order.
+  // They are in no text, and no kernel depends on them.
   std::vector<uint32_t> client_nodes;
   std::vector<Axis> axes;
   std::vector<ScalarNode> body;
   std::vector<Store> stores;
-  // Further nests that are computed in it where they are read, and that fusion
-  // merged into it. Limits and metrics ask; no text has them.
+  // How many other nests were inlined into it, and how many fusion merged into it.
+  // For limits and metrics; in no text.
   int inlined = 0;
   int merged = 0;
 
   int loops() const { return 1 + inlined + merged; }
 };
 
-// The first values of each row of a matrix in an order, and where they stood.
-// NaN is larger than all numbers.
+// Sorts each row of a matrix and gives the first values, with their positions in the
+// row. NaN is larger than all numbers.
 struct RowOrder {
   enum class How : uint8_t {
-    kSort,         // all of them; equals keep their order
+    kSort,         // all of them; stable
     kTop,          // as many as `values` has columns
     kTopUnsorted,  // the same, in any order
     kKth,          // number `k`, from 0
@@ -126,7 +126,7 @@ struct LoopProgram {
   // Graph inputs, by number, whose memory the program writes: the last store
   // to the input's buffer gives its final value.
   std::vector<uint32_t> mutated_inputs;
-  // For people: the contractions that are loops by now, and why, a line each
+  // For people: a line for each contraction that became loops, with the reason
   // (choose_contraction.h). Not in the program's text.
   std::vector<std::string> own_contractions;
 };

@@ -31,12 +31,12 @@
 //     return view buf2 f32 [...] strides [...] offset 0
 //   }
 //
-// Floats are written with as many digits as read back to the same bits; a fill
-// as the integer of its bits. `align` stands where it is not 16. Lines that
-// begin with // are comments.
+// Floats have as many digits as it takes to read the same bits back. A fill is the
+// integer of its bits. `align` is left out if it is 16. Lines that begin with // are
+// comments.
 //
-// The text leaves out what is the graph's alone: symbols' names and sources,
-// and the guards taken so far.
+// What only the graph knows is not in the text: names and sources of symbols, and the
+// guards taken so far.
 
 #include <string>
 #include <vector>
@@ -73,8 +73,8 @@ std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers);
 std::string OutputText(const ProgramOutput& output,
                        const std::vector<Buffer>& buffers);
 
-// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found
-// and what was due.
+// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found and
+// what was expected.
 absl::StatusOr<LoopProgram> ParseLoopProgram(absl::string_view text);
 
 }  // namespace kiln

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_LOOP_TRANSFORMS_H_
 #define KILN_COMPILER_LOOP_LOOP_TRANSFORMS_H_
 
-// Changes of a nest's axes that leave its meaning alone. Each gives a new
-// nest.
+// Transformations of a nest's axes that do not change what it computes. Each returns
+// a new nest.
 
 #include <vector>
 
@@ -12,31 +12,31 @@
 
 namespace kiln {
 
-// Whatever `from` came from, `into` comes from too.
+// Adds the origins of `from` to those of `into`.
 void TakeOrigins(const LoopNest& from, LoopNest& into);
 void TakeOrigins(const LoopNest& from, Contraction& into);
 
-// `nest` over `axes`, with its old axis k replaced by values[k], an expression
-// over the new axes. Every index is simplified with the new extents. The body
-// is written anew, so that nodes that became equal are one.
+// Returns `nest` over `axes`. Its old axis k is replaced by values[k], an expression
+// over the new axes, and every index is simplified with the new extents. The body is
+// built again, so nodes that became equal are merged.
 LoopNest ReplaceAxes(const LoopNest& nest, std::vector<Axis> axes,
                      absl::Span<const SymExpr> values, const ShapeEnv& shapes);
 
-// Puts old axis order[k] in place k.
+// Reorders the axes: new axis k is old axis order[k].
 LoopNest PermuteAxes(const LoopNest& nest, absl::Span<const uint32_t> order,
                      const ShapeEnv& shapes);
 
-// Splits each axis i that is only met as i // c and i mod c (or once so) into
-// (i // c, i mod c) where c divides its extent, until no such division is
-// left: indices of views become linear. Merging is MergeAxes' business.
+// Splits each axis i that is only used as i // c and i mod c (or as one of them) into
+// two axes, i // c and i mod c, where c divides its extent. Repeats until no such
+// division is left, so the indices of views become linear. MergeAxes merges axes.
 LoopNest SplitAtDivisions(LoopNest nest, const ShapeEnv& shapes);
 
-// Replaces the index of each load and store by one expression: the address of
-// the element, counted from the buffer's first. What codegen gets.
+// Replaces the index of each load and store by one expression: the offset of the
+// element from the buffer's first. Codegen reads nests in this form.
 void FlattenAddresses(LoopNest& nest, const std::vector<Buffer>& buffers);
 
-// Joins neighbouring axes of one kind wherever every index of the nest, which
-// is flat, uses them as one row-major pair.
+// Merges neighbouring axes of one kind if every index of the nest uses them as one
+// row-major pair. The nest must be flat.
 LoopNest MergeAxes(const LoopNest& nest, const ShapeEnv& shapes);
 
 uint32_t NumOuterAxes(const LoopNest& nest);  // those that are not reduced

@@ -8,22 +8,22 @@ namespace kiln {
 
 // Invariants of a LoopProgram. Breaking one is our bug.
 //
-//   L1  Reduction axes stand behind all others.
-//   L2  A node reads nodes before it only, also through its index.
-//   L3  A load's and a store's index has one expression a dimension of the
-//       buffer, over axes of the nest, symbols of the program and integer
+//   L1  Reduction axes come after all others.
+//   L2  A node reads only nodes before it, also through its index.
+//   L3  The index of a load or a store has one expression for each dimension of
+//       the buffer, over axes of the nest, symbols of the program and integer
 //       nodes; the buffer is one of the program's.
-//   L4  Types: a load and a store have the buffer's dtype; half types appear at
-//       loads, casts and choices of them only; comparisons, masks and
+//   L4  Types: a load and a store have the buffer's dtype; only loads, casts and
+//       choices between such values have half types; comparisons, masks and
 //       conditions are bool; an index node is an i64 or an i32.
-//   L5  Reductions stand in a nest with a reduction axis; kReduce, kScan and
-//       kSort name how they combine; kReduceResult reads a kReduce; kTally is an
-//       i32 of i32 values and says how many there are.
+//   L5  A nest with reductions has a reduction axis; kReduce, kScan and kSort say
+//       how they combine; kReduceResult reads a kReduce; kTally is an i32 of i32
+//       values and says how many values there are.
 //   L6  Every nest stores something.
-//   L7  What is stored at an index without reduction axes does not depend on
-//       them either.
-//   L8  A buffer that a nest stores (but for sums into it) it loads at the
-//       index of its store alone.
+//   L7  A value that is stored at an index without reduction axes does not depend
+//       on them either.
+//   L8  If a nest stores a buffer (other than by sums into it), it loads the buffer
+//       only at the index of that store.
 //   L9  Views of orders and outputs name buffers of the program and have a
 //       stride for each size.
 //   L10 A temporary is written before it is read.
@@ -34,8 +34,8 @@ namespace kiln {
 //
 // Contractions: contraction_verifier.h. Attention: attention_verifier.h.
 //
-// INTERNAL with the number, the step, what was found and what was due. Linear,
-// but for L8: quadratic in the accesses of one nest.
+// INTERNAL with the number, the step, what was found and what was expected. Linear,
+// except L8: quadratic in the accesses of one nest.
 absl::Status VerifyLoops(const LoopProgram& program);
 
 // L1 to L8 of one nest.

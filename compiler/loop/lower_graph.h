@@ -8,34 +8,33 @@
 
 namespace kiln {
 
-// The graph as loops: one nest a node of Handling::kLower (a few for scatters
-// and wide concatenations), a contraction (a backward convolution: one a gradient)
-// or an order a node of kStep, nothing for kView, whose results are index
-// arithmetic on their input's buffer.
+// Lowers the graph to loops. A node of Handling::kLower becomes one nest; scatters and
+// wide concatenations become a few. A node of kStep becomes a contraction (a backward
+// convolution: one for each gradient) or an order. A node of kView becomes nothing:
+// its results are index arithmetic on the input's buffer.
 //
-// Decides: the strides of results (those of assign_layouts.h; else the meta's, of
-// an output those that the caller must see), which operands of a contraction are copied because no
-// library could read them as they lie.
-// Leaves alone: which nests share a kernel, where buffers lie.
+// Decides the strides of results (those of assign_layouts.h, else the meta's; an
+// output has those that the caller expects), and which operands of a contraction are
+// copied because no library could read them in place. Does not decide which nests
+// share a kernel or where buffers lie.
 //
 // Sizes that guards have fixed are numbers here (compiler/graph/fix_symbols.h).
 // An input that the graph mutates is written by a nest at the end.
 //
-// Errors: UNSUPPORTED_OP names the operator that has no lowering; one of
-// kDecompose or kMutate is such, since the graph pipeline has replaced it.
+// Errors: UNSUPPORTED_OP names an operator that has no lowering. Operators of
+// kDecompose and kMutate have none, since the graph pipeline replaces them.
 //
-// Of the options: what a sum may round stands in its contraction;
-// emulate_precision_casts rounds every value of a half type where an operator
-// ends, also where the next one takes it without a store; deterministic
-// gives scatters on CUDA a form whose result does not hang on the hardware's order
-// (scatter_updates.h).
+// Options: a contraction keeps what its sums may round. emulate_precision_casts rounds
+// every result of an operator that has a half type, even if the next operator takes it
+// without a store. deterministic gives scatters on CUDA a form whose result does not
+// depend on the order in which the hardware runs them (scatter_updates.h).
 //
 // Pure. Linear in nodes.
 absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
                                        const ArtifactOptions& options = {});
 
-// Whether an operator has a lowering (kView and kStep have). For the test
-// that holds the tables together.
+// Whether an operator has a lowering (those of kView and kStep have). For the test
+// that compares the tables.
 bool HasLowering(const OpDef& op);
 
 }  // namespace kiln

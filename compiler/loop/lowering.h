@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_LOWERING_H_
 #define KILN_COMPILER_LOOP_LOWERING_H_
 
-// What the families of lowerings share: where each value of the graph lies,
-// and a writer for the nest of one node. Only files of this room include it.
+// Shared by the families of lowerings: where each value of the graph lies, and a
+// writer for the nest of one node. Only files of this folder include it.
 
 #include <optional>
 #include <string>
@@ -20,9 +20,9 @@
 
 namespace kiln {
 
-// A value of the graph as a window on a buffer: one index a dimension of the
-// buffer, over Axis(k) for dimension k of the value. A dimension of size 1 has
-// index 0 and its axis is not met.
+// A value of the graph as a window on a buffer: one index for each dimension of the
+// buffer, over Axis(k) for dimension k of the value. A dimension of size 1 has index 0,
+// and its axis does not occur.
 struct PlacedValue {
   BufferId buffer = 0;
   DimVector index;
@@ -45,7 +45,7 @@ struct GraphLowering {
   // Channels-last copies of other values that convolutions share, by ValueId.
   absl::flat_hash_map<uint32_t, View> channels_last_copies;
   int64_t random_streams = 0;
-  // Of the node that is being lowered: whatever is written is for them.
+  // Of the node that is being lowered, and so of everything that is written now.
   ClientNodes client_nodes;
   // What the client calls them; `origin` where none asked.
   std::vector<std::string> OriginsOf(absl::string_view origin) const;
@@ -72,14 +72,14 @@ ValueId MemoryOf(const Graph& graph, ValueId v);
 // Index 0 for dimensions of size 1, Axis(k) for dimension k else.
 DimVector OwnAxes(const DimVector& sizes);
 
-// What an index tensor's values may be.
+// The values that an index tensor may have.
 enum class IndexRange : uint8_t {
   kInside,   // [0, size)
   kWrapped,  // [-size, size): negative ones count from the end
-  kTrusted,  // the latter, and known to be inside: not looked at
+  kTrusted,  // as kWrapped, but known to be in range: not checked
 };
 
-// One node's nest in the making.
+// Builds the nest of one node.
 class NestWriter {
  public:
   NestWriter(GraphLowering& lowering, absl::string_view origin)
@@ -152,8 +152,8 @@ struct NodeLowering {
   const TensorMeta& result_meta(size_t i = 0) const {
     return g.meta(node.results[i]);
   }
-  // A number that the code has to know, `otherwise` where none is given: a
-  // symbol is fixed at its hint, by a guard.
+  // A number that the generated code must know; `otherwise` if the argument is absent.
+  // A symbol is fixed at its hint, by a guard.
   double Number(size_t i, double otherwise = 0) const;
   // The same in the code, of that type; an integer's digits are all kept.
   ScalarId Constant(BodyBuilder& body, DType type, size_t i,

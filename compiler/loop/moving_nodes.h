@@ -7,9 +7,9 @@
 
 namespace kiln {
 
-// A node moves where its index, or that of one it is made of, has a reduced
-// axis. The result of a reduction does not. Holds for a nest whose body stays as
-// it was; any number of threads may ask.
+// A node moves if its index, or the index of a node that it depends on, has a reduced
+// axis. The result of a reduction does not move. Valid while the nest's body is not
+// changed. Thread-safe.
 class MovingNodes {
  public:
   explicit MovingNodes(const LoopNest& nest);

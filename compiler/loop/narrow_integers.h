@@ -5,14 +5,13 @@
 
 namespace kiln {
 
-// Computes 64-bit integers in 32 bits where their values fit and nothing reads
-// all 64: a vector holds twice as many, and few processors convert 64-bit ones.
-// Where the bounds of values decide a comparison, its answer takes its place, so
-// that a negative index that cannot be is not corrected. What is stored stays
-// the same. Returns the number of nests that changed.
+// Computes 64-bit integers in 32 bits where their values fit and nothing reads all 64
+// bits: a vector holds twice as many, and few processors convert 64-bit integers. A
+// comparison whose result follows from the bounds of its values becomes a constant, so
+// there is no correction of negative indices that cannot occur. Stored values do not
+// change. Returns the number of nests that changed.
 //
-// The comparison of an index with a bound stays as it is: code generation knows
-// it as a range.
+// Comparisons of an index with a bound stay: code generation recognizes them as ranges.
 int NarrowIntegers(LoopProgram& program);
 
 }  // namespace kiln

@@ -5,8 +5,8 @@
 
 namespace kiln {
 
-// Values as integers that compare as they do: NaN is the greatest of the largest
-// and of the least. The least integer is none's.
+// Maps values to integers, of which the greatest wins: that of the largest value, or
+// with `least` that of the least. NaN wins in both. No value maps to the least integer.
 class OrderedKeys {
  public:
   OrderedKeys(DType type, bool least);

@@ -2,12 +2,12 @@
 #define KILN_COMPILER_LOOP_SCALAR_EXPR_H_
 
 // The body of a loop nest: a DAG of scalar operations as data, in order of
-// definition. Node i reads nodes before it only. All of Kiln's arithmetic is
-// one of these; two writers turn them into CUDA and C++.
+// definition. Node i reads only nodes before it. All arithmetic of generated code is
+// one of these operations; two writers turn them into CUDA and C++.
 //
-// Types: every node has a dtype, the type it is computed in. Half types never
-// appear inside but at kLoad, kCast and a store's value: arithmetic on them is
-// float32 (as Inductor does: rounding happens at stores).
+// Types: every node is computed in its dtype. Only kLoad, kCast and the value of a store
+// have half types. Arithmetic on half types is float32 and only stores round, as in
+// Inductor.
 
 #include <cstdint>
 #include <optional>
@@ -110,30 +110,29 @@ enum class ScalarOp : uint8_t {
   kCast,  // C's rules; float to bool is != 0; to a half type rounds to nearest even
   kBitcast,
 
-  // An index out of memory as the index of a dimension. args: the index and the
-  // dimension's size, both i64[, mask]. Where the index lies outside and the
-  // mask, if any, is true, the run ends with an error; the value then is 0, so
-  // that nothing outside is touched before. A size that may be 0 has no index:
-  // what such a value leads to must be masked.
+  // Checks a loaded index of a dimension. args: the index and the dimension's size,
+  // both i64[, mask]. If the index is out of range and the mask, if any, is true, the
+  // run ends with an error. The value is 0 then, so nothing out of bounds is accessed
+  // before that. A dimension of size 0 has no index, so if the size may be 0, accesses
+  // at the value must be masked.
   kCheckIndex,  // inside: [0, size)
   kWrapIndex,   // inside: [-size, size); negative ones count from the end
 
-  // Over the nest's reduction axes: result is the same for all of them.
+  // Over the nest's reduction axes. All of their points have the same result.
   // args: one value (two for kArgMax/kArgMin with an explicit index).
   kReduce,  // `reduce` says how; several results are read by kReduceResult
   kReduceResult,  // args: a kReduce; `number.i`: which member of its tuple (0 is kReduce itself)
   // Inclusive running combine along the last reduction axis.
   kScan,
-  // An i64: where the value stood that stands here once those along the last
-  // reduction axis are in order, ascending for kMin, descending for kMax. NaN is
-  // the largest, equals keep their order. `number.i` places are asked for, from
-  // the first on; 0: all.
+  // An i64: the position of the value that comes here when the values along the last
+  // reduction axis are sorted, ascending for kMin, descending for kMax. NaN is the
+  // largest; the sort is stable. Only the first `number.i` positions are needed; 0: all.
   kSort,
   // An i32: how many points before this one along the last reduction axis have
   // the same value, an i32 in [0, `number.i`).
   kTally,
 
-  // Of a contraction's body alone (contraction.h).
+  // Only in the body of a contraction (contraction.h).
   kFactor,  // a leaf: an element of what is read, operand `number.i` of the two
   kContract,  // args: two; the sum of what they multiply to
 };
@@ -142,8 +141,8 @@ enum class ScalarOp : uint8_t {
 //   kArgMax, kArgMin  (value, i64 index): the first of equals, NaN first
 //   kSoftmax          (max, sum of exp(x - max))
 //   kMoments          (sum, mean, sum of squared differences from the mean)
-// The last two are float32 and stand for two reductions of which the second
-// needs the first: one pass over the data does for both.
+// The last two are float32. They compute two reductions, of which the second needs the
+// first, in one pass over the data.
 enum class ReduceOp : uint8_t {
   kNone,
   kSum,
@@ -193,9 +192,9 @@ struct ScalarNode {
   }
 };
 
-// What tells the random operators of a graph apart, an argument of their kernel,
-// so that equal ones are one: the stream of a seed, and what is added to the
-// seed before. Both fit 31 bits.
+// Distinguishes the random operators of a graph: the stream of a seed, and what is added
+// to the seed first. Both fit in 31 bits. An argument of the kernel, so equal random
+// operators share one kernel.
 constexpr int64_t RandomNumber(int64_t stream, int64_t added_to_seed) {
   return stream | added_to_seed << 32;
 }
@@ -207,15 +206,15 @@ std::optional<ScalarOp> ScalarOpFromName(absl::string_view name);
 std::optional<ReduceOp> ReduceOpFromName(absl::string_view name);
 
 bool IsComparison(ScalarOp op);
-// kReduce, kReduceResult and those of IsAlongRow: what depends on other points of
-// the nest.
+// Whether a value depends on other points of the nest: kReduce, kReduceResult and those
+// of IsAlongRow.
 bool IsReduction(ScalarOp op);
-// kScan, kSort and kTally: each point of the last reduction axis has a result of
-// its own, which depends on the others.
+// kScan, kSort and kTally: each point of the last reduction axis has its own result,
+// which depends on the other points.
 bool IsAlongRow(ScalarOp op);
 // kCheckIndex and kWrapIndex.
 bool IsIndexCheck(ScalarOp op);
-// Worth computing once: tens of instructions an element.
+// Whether it takes tens of instructions an element, so that it is worth computing once.
 bool IsCostly(ScalarOp op);
 
 }  // namespace kiln

@@ -1,12 +1,12 @@
 #ifndef KILN_COMPILER_LOOP_SCATTER_UPDATES_H_
 #define KILN_COMPILER_LOOP_SCATTER_UPDATES_H_
 
-// Updates of a tensor's elements at places that are loaded: what scatters,
-// index_put and their like are made of.
+// Updates of a tensor's elements at loaded positions, for scatters, index_put and
+// similar operators.
 //
-// Many updates may meet at one element, in the hardware's order on CUDA. Under
-// the option `deterministic` these functions write forms that give one result in
-// any order: the greatest of integers, and sums of integers.
+// Several updates may go to one element; on CUDA the hardware decides their order. With
+// the option `deterministic` these functions write forms whose result does not depend
+// on the order: maxima of integers, and sums of integers.
 
 #include <optional>
 
@@ -18,18 +18,18 @@
 
 namespace kiln {
 
-// What the updates of each element come to, in temporaries; 0 where there are
-// none. Half types are added as float32, small integers as int32.
+// The sum of each element's updates, in temporaries; 0 for an element without any. Half
+// types are added as float32, small integers as int32.
 struct UpdateSums {
   std::optional<ExactSums> exact;
   BufferId cells = 0;  // without `exact`
 };
 absl::StatusOr<UpdateSums> SumUpdates(NodeLowering& n, WriteUpdate write);
-// The sum at `at` of the result: float64, or of the type that sums are kept in.
+// The sum at index `at` of the result, as float64 or in the type of the sums.
 ScalarId ReadSum(NestWriter& nest, const UpdateSums& sums, const DimVector& at);
 
-// Whether updates set different numbers, or all the same one: then their order
-// changes nothing.
+// Whether updates set different numbers. If all set the same one, their order does not
+// matter.
 enum class SetNumbers { kAny, kOne };
 
 // result 0 = `self` (nothing: zeros), whose updated elements are set.

@@ -5,13 +5,13 @@
 
 namespace kiln {
 
-// Makes long reductions to few results two nests, so that threads can share
-// them: the first reduces equal parts of an axis, the second reduces the parts'
-// results in their order. For targets whose threads take an outer point each.
+// Splits a long reduction with few results into two nests, so that threads can share
+// the work: the first reduces equal parts of an axis, the second reduces the results of
+// the parts in order. For targets where one thread takes a whole outer point.
 //
-// How many parts there are depends on the sizes alone. Left alone: sizes that
-// are symbolic or have no divisor for it, tuples, scans and sorts, and nests in
-// which a reduction reads another's result.
+// The number of parts depends only on the sizes. Not split: sizes that are symbolic or
+// have no suitable divisor, tuples, scans and sorts, and nests in which a reduction reads
+// the result of another.
 //
 // Returns how many nests were split. Linear in the bodies.
 int SplitReductions(LoopProgram& program);

@@ -14,8 +14,8 @@
 
 namespace kiln {
 
-// Holds the buffers that were declared so far, and the nest that is being
-// read. What is wrong with a line stands in its LineReader.
+// Holds the buffers declared so far, and the nest that is being read. Errors of a line
+// are kept in its LineReader.
 class StatementReader {
  public:
   std::vector<Buffer>& buffers() { return buffers_; }
@@ -23,8 +23,8 @@ class StatementReader {
   // "(s0 in [1, 65536] hint 8, ...)".
   static ShapeEnv ReadSymbols(LineReader& in);
 
-  // "in x : f32[8] index 0" and the like: adds a buffer. False, and nothing
-  // taken, when the line begins otherwise.
+  // "in x : f32[8] index 0" and the like: adds a buffer. Returns false, and reads
+  // nothing, if the line begins with another word.
   bool TakeBuffer(LineReader& in);
 
   // "nest add [i0 in 8] {", without its first word; then each line up to "}",

@@ -8,9 +8,9 @@
 
 namespace kiln {
 
-// The values of the axes of `nest`, one an axis, at which its `store` writes
-// element `index` of `buffer`, over whatever axes `index` is; none when the store
-// does not write each element exactly once. Pure.
+// The values of the axes of `nest` at which its `store` writes element `index` of
+// `buffer`. `index` may be over any axes. None if the store does not write each element
+// exactly once. Pure.
 std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
                                            const Store& store,
                                            const Buffer& buffer,

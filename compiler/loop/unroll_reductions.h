@@ -7,14 +7,13 @@
 
 namespace kiln {
 
-// Writes reductions of fewer than `threshold` elements as expressions: the sum
-// over three channels of a pixel becomes two additions. What is left is a
-// pointwise nest, which is computed where it is read and fused as any other.
+// Replaces reductions of fewer than `threshold` elements by expressions: the sum over
+// three channels of a pixel becomes two additions. The new nest is pointwise, so it can
+// be inlined and fused like any other.
 //
-// Elements are combined in the order of the axes. Left alone: nests whose
-// reduced extents are symbolic, that store at reduced points, that scan or
-// sort, and reductions whose steps are no single operation (logsumexp, softmax,
-// moments).
+// Elements are combined in the order of the axes. Not changed: nests whose reduced
+// extents are symbolic, that store at reduced points, or that scan or sort, and
+// reductions whose step is not a single operation (logsumexp, softmax, moments).
 //
 // Returns how many nests changed. Linear in the bodies, times `threshold`.
 int UnrollReductions(LoopProgram& program, int64_t threshold);

@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_LOOP_VALUE_BOUNDS_H_
 #define KILN_COMPILER_LOOP_VALUE_BOUNDS_H_
 
-// What values the nodes of a nest can have.
+// Bounds on the values of a nest's nodes.
 
 #include <limits>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-// Inclusive. A float that can be NaN is not a `number`; the bounds then hold for
-// what else it can be. Integers above 2^53 in magnitude count as unbounded.
+// Inclusive. A float that can be NaN is not a `number`; the bounds hold for its other
+// values. Integers above 2^53 in magnitude count as unbounded.
 struct ValueBounds {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -23,9 +23,9 @@ struct ValueBounds {
   }
 };
 
-// Of each node, by its id: sound, not always tight. Floats are widened by more
-// than any order of rounding can move them, so that they hold for fused
-// multiply-adds too. Linear in the body.
+// Bounds of each node, by its id. They are sound but not always tight. Bounds of floats
+// are widened by more than rounding can add, in any order of operations, so they hold
+// for fused multiply-adds too. Linear in the body.
 std::vector<ValueBounds> BoundValues(const LoopNest& nest,
                                      const ShapeEnv& shapes);
 
