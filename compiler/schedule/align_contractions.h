@@ -8,25 +8,25 @@
 
 namespace kiln {
 
-// Gives the products of `program` what tensor cores are fed fastest with: rows that
-// begin on 16 bytes, and sizes along rows that are whole vectors. A product with
-// 50,257 columns of bf16 takes seven times as long as one with 50,256.
+// Aligns the operands of `program`'s products for tensor cores, which are fastest when
+// rows begin at multiples of 16 bytes and sizes along rows are whole vectors. A product
+// with 50,257 columns of bf16 takes seven times as long as one with 50,256.
 //
-//   rows   of a temporary get a longer stride; what has its place already, an
-//          input or a result, is copied to or from such a temporary
-//   result  of which every row is odd is written by several products, each into the
-//          rows that begin at one place of a vector (interleave_rows.h), where that
-//          costs less than a copy
-//   sizes  are peeled: the product of whole vectors is one, and what is left of
-//          rows, columns or the sum another, small one; or, where all operands that
-//          have an axis are copied, or copying them costs less, the copies are of
-//          whole vectors, and zeros stand behind a sum's terms
+//   rows    Rows of a temporary get a longer stride. An input or a result, whose layout
+//           is fixed, is copied to or from such a temporary.
+//   result  If rows of the result have an odd length, several products can write it,
+//           each the rows with one alignment (interleave_rows.h). Done if that costs
+//           less than a copy.
+//   sizes   Sizes are peeled: one product takes the whole vectors, a small second one
+//           the rest of the rows, columns or sum. If all operands that have the axis
+//           are copied, or copying them costs less, the copies are made of whole
+//           vectors instead, and a sum's terms are padded with zeros.
 //
-// Only where all of that is cheaper than the product as it is, by a tenth, at the
-// hints. Of bf16, f16, and f32 that may be rounded to TF32, on CUDA. Rows are of
-// known length; how many there are may be a symbol.
+// A product is changed only if that saves a tenth of its price, at the hints. For bf16,
+// f16, and f32 that may be rounded to TF32, on CUDA. Rows have a known length; their
+// number may be a symbol.
 //
-// Linear in the program for each of them.
+// Linear in the program for each product.
 struct AlignOptions {
   bool longer_rows = true;  // false: rows that are not aligned are copied
   bool copies = true;       // false: nothing is copied or peeled

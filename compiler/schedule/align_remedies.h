@@ -1,8 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_ALIGN_REMEDIES_H_
 #define KILN_COMPILER_SCHEDULE_ALIGN_REMEDIES_H_
 
-// What a product needs so that tensor cores are fed fastest (align_contractions.h), and
-// what that costs.
+// Ways to align a product for tensor cores (align_contractions.h), and their costs.
 
 #include <array>
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace kiln {
 
-// What one product needs.
+// The changes to one product.
 struct AlignRemedy {
   std::array<std::optional<int64_t>, 3> stride;  // of the operand's buffer
   std::array<bool, 3> copied = {};
@@ -31,8 +30,8 @@ struct AlignRemedy {
   double costs = 0;  // ns, beside the product itself
 };
 
-// The cheapest remedy, by estimates at the hints. None where the product is aligned,
-// better as it is, or of those that stay as they are (align_contractions.h).
+// The cheapest remedy, by estimates at the hints. None if the product is aligned, if no
+// remedy saves enough, or if align_contractions.h does not change such products.
 std::optional<AlignRemedy> RemedyOf(const Contraction& contraction,
                                     const LoopProgram& program,
                                     const Target& target,
@@ -46,7 +45,7 @@ bool HasAlignedRows(const View& view, const Buffer& buffer);
 // The axes of a nest over the view: one for each dimension of more than a point.
 DimVector AxesOver(const View& view, DimVector& extents);
 
-// Where in its buffer each point of the view lies, over those axes.
+// The offset of each point of the view in its buffer, over those axes.
 std::optional<DimVector> PlaceOf(const View& view, const LoopProgram& program);
 
 }  // namespace kiln

@@ -11,15 +11,14 @@
 
 namespace kiln {
 
-// What tuning decisions about a library call are filed under, without blanks:
-// "addmm/bf16/8192x768x3072/5f0c9a31d2b7/sm_90": the call, its dtype, the sizes of
-// a product (m, n, k; with the batch in front if there is one), a digest and the
-// target. Of a convolution the sizes are those of what it computes. The digest covers all that a library's choice depends on: sizes,
-// strides, alignment, attributes. A symbol counts by the next power of two of its
-// hint, "2^10".
+// The key under which tuning decisions about a library call are stored, without blanks:
+// "addmm/bf16/8192x768x3072/5f0c9a31d2b7/sm_90". It has the call, its dtype, sizes, a
+// digest and the target. The sizes of a product are m, n, k, after the batch if there is
+// one; those of a convolution are the sizes of its result. A symbol has the next power
+// of two of its hint, "2^10". The digest covers everything that a library's choice
+// depends on: sizes, strides, alignment, attributes.
 //
-// Empty where the library leaves no choice: products and convolutions on CUDA have
-// one.
+// Empty if the library has no choice. Products and convolutions on CUDA have one.
 //
 // Pure; equal in every process.
 std::string TuningKey(const LibraryCall& call,

@@ -37,14 +37,14 @@ struct ChoiceOptions {
   bool explain = false;  // whether to keep all configurations
 };
 
-// How the iteration space of `nest`, whose addresses are flat and whose axes
-// are merged and in their final order, is shared out. Of its configurations
-// (config_space.h) that which a tuning decision names; without one the cheapest
-// by cost_model.h, the first of equals. A decision that names none of them, or
-// one that does not fit, is ignored.
+// Chooses how `nest` is mapped to threads and blocks. Its addresses are flat, and its
+// axes are merged and in their final order. Takes the configuration (config_space.h)
+// that a tuning decision names; without a decision the cheapest by cost_model.h, the
+// first of equals. A decision is ignored if it names no configuration of the nest, or
+// one that does not fit.
 //
-// Decides: everything that kernel_variant.h names.
-// Leaves alone: axes and their order (loop_order.h).
+// Decides everything in kernel_variant.h, but not the axes and their order
+// (loop_order.h).
 //
 // Errors: of FactsOf.
 //

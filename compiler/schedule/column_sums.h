@@ -25,14 +25,13 @@ struct ColumnSums {
   std::vector<Buffer> partials;  // [stretches, columns], one a sum
 };
 
-// Takes `nest` apart. Rows are its reduced points, `stretch` of them together.
-// The partial sums are buffers `first_buffer` and following. The first index of
-// their stores is 0 until SetStretches has run: it counts the rows of the nest
-// that `adds` is merged into.
+// Splits `nest`. Its rows are its reduced points; a stretch is `stretch` of them. The
+// partial sums are the buffers from `first_buffer` on. The first index of their stores
+// is 0 until SetStretches sets it: it depends on the nest that `adds` is merged into.
 //
-// None when the nest reduces in other ways than by sums of float32 or float64,
-// when a reduction reads another's result, when what is stored for each row needs
-// a sum, or when it has no outer axes.
+// None if the nest has a reduction other than a sum of float32 or float64, if a
+// reduction reads the result of another, if a value stored for each row needs a sum, or
+// if there are no outer axes.
 std::optional<ColumnSums> TakeColumnSumsApart(const LoopNest& nest,
                                               int64_t stretch,
                                               BufferId first_buffer,

@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_CUDA_COSTS_H_
 #define KILN_COMPILER_SCHEDULE_CUDA_COSTS_H_
 
-// What steps of a CUDA kernel cost: of the H200, fitted to the times of 4,700
-// configurations of 361 kernels, which `./kiln bench kernel_prices` takes; other
-// chips are alike in them.
+// Costs of the steps of a CUDA kernel on the H200. They are fitted to the times of 4,700
+// configurations of 361 kernels, measured by `./kiln bench kernel_prices`. Other chips
+// are assumed to be alike.
 
 #include <cmath>
 #include <cstdint>

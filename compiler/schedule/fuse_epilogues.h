@@ -8,15 +8,16 @@
 
 namespace kiln {
 
-// Puts each pointwise nest that alone reads a contraction's result, element by
-// element in the result's order, behind the contraction's sum, where a library of
-// `target` still computes the whole: what the library then does costs no memory
-// traffic. A row that is added (of a convolution a number a channel) and an
-// activation are such. On CUDA the epilogue of a convolution goes as a whole or not at
-// all (EpilogueOnCudnn in choose_contraction.h), an array that is added with it.
+// Moves pointwise nests into the contractions whose results they read, as epilogues. The
+// nest must be the only reader of the result and read it element by element in order,
+// and a library of `target` must be able to compute the contraction with the epilogue.
+// The library then does the nest's work without memory traffic. Examples: adding a row
+// (for a convolution, a number a channel), and an activation. On CUDA a convolution takes
+// its whole epilogue, with an array that is added, or none of it (EpilogueOnCudnn in
+// choose_contraction.h).
 //
-// Gives how many nests went. Linear in accesses, but for the search of what stands
-// between a contraction and its nest: their product.
+// Returns the number of nests that were moved. Linear in accesses, except that the search
+// for steps between a contraction and its nest takes the product of their numbers.
 int64_t FuseEpilogues(LoopProgram& program, const Target& target);
 
 }  // namespace kiln

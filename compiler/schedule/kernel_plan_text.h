@@ -24,9 +24,10 @@
 //     arena 2048*s0 bytes, peak live 131072
 //   }
 //
-// The numbers of a variant: kernel_variant.h. A kernel that has a workspace names
-// its two buffers behind it: "workspace buf3 counters". A buffer without "at" has no place in the arena; its bytes are those of its
-// elements. Statements of loops and what the text leaves out: loop_text.h.
+// The numbers of a variant are in kernel_variant.h. A kernel with a workspace names the
+// two buffers of it after the variant: "workspace buf3 counters". A buffer without "at"
+// has no place in the arena and is as large as its elements. See loop_text.h for the
+// statements of loops and for what is not in the text.
 
 #include <string>
 #include <vector>
@@ -43,8 +44,8 @@ std::string ToText(const PlannedKernel& kernel,
 std::string ToText(const CombinedKernel& kernel,
                    const std::vector<Buffer>& buffers);
 
-// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found
-// and what was due. Verifies nothing: kernel_plan_verifier.h does.
+// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found and what
+// was expected. Does not verify the plan: kernel_plan_verifier.h does.
 absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view text);
 
 }  // namespace kiln

@@ -18,22 +18,21 @@ namespace kiln {
 //       operand of its kernel in place. Donated inputs whose memory is taken
 //       count as temporaries.
 //   K4  Labels are unique.
-//   K5  The numbers of a variant are positive, or 0 where that means none; what
-//       threads are shared by is a power of two, a block has at most 1024
-//       threads, a tile's axis is one but not the last, and a row that is held
-//       has a place for each of its groups.
+//   K5  The numbers of a variant are positive, or 0 where that means none. Numbers
+//       of threads that share work are powers of two, and a block has at most
+//       1024 threads. A tile's axis exists and is not the last. A held row has room
+//       for each of its groups.
 //   K6  Only a kernel with reduction axes has a variant for reductions.
 //   K7  A combined kernel has two parts or more, pointwise with as many threads
 //       a block, and none touches what another one writes.
-//   K8  A kernel has a workspace just when blocks share its outer points.
-//   K9  A kernel with kSum stores is a row kernel of their stretch that holds its
-//       rows whole; another one has no stretch.
-//   K10 A cluster of blocks shares one row at a time, in no other way, and has at
-//       most eight of them.
+//   K8  A kernel has a workspace if and only if blocks share its outer points.
+//   K9  A kernel with kSum stores is a row kernel that holds whole rows and has the
+//       stretch of the stores; other kernels have no stretch.
+//   K10 A cluster has at most eight blocks, and they share one row at a time.
 //   K11 Blocks that share a scan take one outer point at a time.
 //   K12 A tally has the nest's number of values, and a thread for each.
 //
-// INTERNAL with the number, what was found and what was due. Quadratic in
+// INTERNAL with the number, what was found and what was expected. Quadratic in
 // temporaries.
 absl::Status VerifyKernelPlan(const KernelPlan& plan);
 

@@ -25,8 +25,8 @@ struct Unmapped {
 
 // --- CUDA.
 
-// No reduction. A thread takes `unroll` groups, `threads` groups apart, whose
-// loads are issued together. The vector axis is the last one.
+// No reduction. A thread takes `unroll` groups, which are `threads` groups apart, and
+// issues their loads together. The vector axis is the last one.
 struct CudaPoints {
   int vector = 1;
   int unroll = 1;
@@ -86,8 +86,9 @@ struct CudaRows {
   friend bool operator==(const CudaRows&, const CudaRows&) = default;
 };
 
-// A reduction whose contiguous elements belong to different outer points:
-// threads stand side by side on those. The vector axis is the last outer one.
+// A reduction whose contiguous elements belong to different outer points. Neighbouring
+// threads take neighbouring groups of outer points. The vector axis is the last outer
+// one.
 struct CudaColumns {
   int vector = 1;
   int across = 32;  // groups of columns side by side in a block
@@ -106,8 +107,8 @@ struct CudaScans {
   int rows = 1;    // outer points that a block works on at once
   int peel = 0;    // as CudaPoints.peel
   int unroll = 1;  // groups of a thread whose loads are issued together
-  // Blocks that share an outer point. Each publishes what its part comes to, and
-  // joins what the parts before it come to, in the order of their numbers.
+  // Blocks that share an outer point. Each publishes the result of its part, and joins
+  // the results of the parts before it in the order of their numbers.
   int parts = 1;
   int blocks = 0;  // as CudaPoints.blocks
   friend bool operator==(const CudaScans&, const CudaScans&) = default;
@@ -138,10 +139,10 @@ struct CudaColumnScans {
                          const CudaColumnScans&) = default;
 };
 
-// A kSort along the only reduced axis: a block an outer point. Keys with their
-// places stand in shared memory and are sorted there; where only the first places
-// are asked for, what cannot be among them is left out, and the rest is sorted
-// whenever the memory is full.
+// A kSort along the only reduced axis, with a block for each outer point. Keys with
+// their positions are sorted in shared memory. If only the first positions are needed,
+// keys that cannot be among them are dropped, and the others are sorted each time the
+// memory is full.
 struct CudaSorts {
   int vector = 1;
   int threads = 256;
@@ -260,12 +261,12 @@ std::vector<VariantField> FieldsOf(KernelVariant& variant);
 // "cuda rows vector 8 lanes 128 rows 1 held 4 ...".
 std::string ToText(const KernelVariant& variant);
 
-// Threads of a block; 1 for a CPU's.
+// Threads of a block; 1 for a variant of the CPU.
 int ThreadsOf(const KernelVariant& variant);
-// Outer points that a block works on at a time, or an item of a CPU's.
+// Outer points that a block works on at a time, or that an item has (CPU).
 int PointsOfBlock(const KernelVariant& variant);
-// Blocks that share an outer point; 1 for those that have none to share, and for
-// CudaTallies, whose number depends on sizes.
+// Blocks that share an outer point. 1 for variants that do not share them, and for
+// CudaTallies, where the number depends on sizes.
 int PartsOf(const KernelVariant& variant);
 // Whether each block has its own part of the grid, in a variant whose blocks could
 // also take turns: its `blocks` is 0.

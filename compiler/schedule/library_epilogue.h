@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-// What libraries do behind a sum: activation(alpha * sum + beta * bias), of a
+// What libraries can do with a sum: activation(alpha * sum + beta * bias), or for a
 // convolution activation(sum + bias + added).
 struct LibraryEpilogue {
   double alpha = 1;
@@ -23,9 +23,9 @@ struct LibraryEpilogue {
   absl::string_view activation = "";  // or "relu", "gelu_tanh"
 };
 
-// What the body of a verified contraction does behind its sum; none when it is
-// more, or something else, than that. Linear in the body, but for the search of an
-// activation: its square.
+// The epilogue of a verified contraction. None if its body does more with the sum, or
+// something else. Linear in the body, except that the search for an activation is
+// quadratic.
 std::optional<LibraryEpilogue> LibraryEpilogueOf(
     const Contraction& contraction, const std::vector<Buffer>& buffers);
 

@@ -6,11 +6,11 @@
 
 namespace kiln {
 
-// `nest`, whose addresses are flat, with its axes ordered so that neighbours
-// in memory are neighbours in the loops: by their strides in the access that
-// moves most bytes, then in the next. Outer axes and reduced axes apart.
+// Orders the axes of `nest`, whose addresses are flat, so that inner loops have small
+// strides: by their strides in the access that moves most bytes, then in the next one.
+// Outer axes and reduced axes are ordered separately.
 //
-// A nest with a scan keeps its order: it is the meaning there.
+// A nest with a scan keeps its order, since its result depends on it.
 LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    const ShapeEnv& shapes);
 

@@ -18,8 +18,8 @@ struct KernelBytes {
 // less. A buffer that is loaded and stored counts as written.
 KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers);
 
-// Of kernels that share a launch: a buffer that several of them read is
-// charged to each, as they may run far apart.
+// For kernels that share a launch: a buffer that several of them read is charged to
+// each, since they may read it at different times.
 KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
                     const std::vector<Buffer>& buffers);
 
@@ -33,8 +33,8 @@ KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
 //   that share a launch
 //   a library call          whole operands, and its results
 //   a fill                  its buffer
-// What writes over data (an input, or a buffer that earlier steps have written
-// all of) is charged twice: as what it writes, and as what it changes.
+// A write over data (an input, or a buffer that earlier steps have written completely)
+// is charged twice, for the new data and for the old.
 // Constants are not charged.
 struct LaunchCounts {
   int64_t kernels = 0;

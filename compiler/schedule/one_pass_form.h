@@ -14,8 +14,8 @@ namespace kiln {
 //   max of x, sum of exp(x - max)                      kSoftmax
 //   sum of x, sum of (x - sum / n)^2 for n points      kMoments
 //
-// None where there is no such pair. Other reductions and what follows stay as
-// they are. Results differ by roundings alone.
+// None if there is no such pair. Other reductions and all other nodes do not change.
+// Results differ only by rounding.
 //
 // Pure. Linear in the body, times its reductions.
 std::optional<LoopNest> OnePassForm(const LoopNest& nest);

@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-// Floats that a CUDA thread adds to one another, at most, before it goes on with a
-// double: what they lose is a few units of a float's last place.
+// The most floats that a CUDA thread adds before it continues with a double. They lose a
+// few units in a float's last place.
 inline constexpr int64_t kMostFloatsAdded = 512;
 
 // Whether a scan carries more digits on CUDA than its results have.

@@ -9,12 +9,11 @@
 
 namespace kiln {
 
-// What tuning decisions about `nest` are filed under, without blanks:
-// "reduce/f32/2^12x2^10/5f0c9a31d2b7/sm_90". For people it names the work, the
-// dtype that is read first, the points that are not reduced and those that are as
-// powers of two, and the target. The digest covers all that the configurations
-// and their order depend on: operators, dtypes, how addresses move and are
-// aligned, sizes.
+// The key under which tuning decisions about `nest` are stored, without blanks:
+// "reduce/f32/2^12x2^10/5f0c9a31d2b7/sm_90". For people it has the kind of work, the
+// dtype that is read first, the numbers of outer and of reduced points as powers of two,
+// and the target. The digest covers everything that the configurations and their order
+// depend on: operators, dtypes, strides and alignment of addresses, sizes.
 //
 // Sizes count by their class, the next power of two, and by what vectors divide
 // them; exactly along reduced axes, and along the others where a reduction has
