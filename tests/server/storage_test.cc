@@ -1,5 +1,6 @@
 // What operators do with a cache while it serves, and a daemon whose disk is full.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -142,16 +143,19 @@ TEST(Storage, ADaemonServesBesideADamagedBlockOfIndexes) {
   EXPECT_EQ(Stat(d, "cache.put_aside"), 0);
 }
 
-// A folder on a file system in memory, on which nobody else writes.
+// A folder on a file system in memory, on which nobody else writes; another run of
+// this test waits for the end of this one.
 class MemoryFolder {
  public:
-  MemoryFolder() {
+  MemoryFolder() : disk_(open("/dev/shm", O_RDONLY | O_CLOEXEC)) {
+    EXPECT_EQ(flock(disk_, LOCK_EX), 0);
     char name[] = "/dev/shm/kiln-test-XXXXXX";
     path_ = mkdtemp(name) == nullptr ? "" : name;
   }
   ~MemoryFolder() {
     std::error_code error;
     std::filesystem::remove_all(path_, error);
+    close(disk_);
   }
   const std::string& path() const { return path_; }
   int64_t FreeBytes() const {
@@ -168,6 +172,7 @@ class MemoryFolder {
   }
 
  private:
+  const int disk_;
   std::string path_;
 };
 
