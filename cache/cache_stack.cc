@@ -279,13 +279,15 @@ absl::Status CacheStack::Scrub(
     bool mend, const std::atomic<bool>& stop,
     const std::function<void(const ScrubReport&)>& tell) {
   Layers& layers = *layers_;
-  return kiln::Scrub(
-             {.artifacts = layers.artifacts,
-              .entries = layers.entry_verified,
-              .indexes = layers.index_verified,
-              .others = {&layers.tuning_verified, &layers.graph_verified,
-                         &layers.unit_verified}})
-      .Run(mend, stop, tell);
+  const kiln::Scrub scrub(
+      {.artifacts = layers.artifacts,
+       .entries = layers.entry_verified,
+       .indexes = layers.index_verified,
+       .others = {&layers.tuning_verified, &layers.graph_verified,
+                  &layers.unit_verified}});
+  // What it changes would be refused while the database is mended.
+  return layers.upkeep.WithoutMending(
+      [&] { return scrub.Run(mend, stop, tell); });
 }
 
 absl::Status CacheStack::Compact(const std::atomic<bool>& stop) {
@@ -345,6 +347,7 @@ std::vector<std::pair<std::string, int64_t>> CacheStack::Counters() const {
       {"cache.writable", writable() ? 1 : 0},
   };
   if (layers_->tables.db != nullptr) {
+    counters.emplace_back("cache.mended", layers_->tables.db->mended());
     for (auto& counter : layers_->tables.db->Counters())
       counters.push_back(std::move(counter));
   }

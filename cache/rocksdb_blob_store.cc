@@ -36,6 +36,7 @@ class Access {
     if (status.ok()) return absl::OkStatus();
     if (status.IsNotFound())
       return absl::NotFoundError(absl::StrCat("blob ", digest.ShortHex()));
+    if (IsDamage(status)) handle_.MetDamage(*open);
     return Annotate(ReadError(handle_.folder(), status),
                     absl::StrCat("record ", digest.ShortHex()));
   }
@@ -56,7 +57,10 @@ class Access {
       PassedBy passed_by) const {
     const auto open = handle_.Current();
     return ScanRows(*open->db, handle_.folder(), prefix, from, visit,
-                    passed_by);
+                    [&](const Digest& first, const std::optional<Digest>& end) {
+                      handle_.MetDamage(*open);
+                      return passed_by(first, end);
+                    });
   }
 
  private:
@@ -221,6 +225,8 @@ bool RocksDb::writable() const { return handle_->writable(); }
 void RocksDb::LookAtTables() { handle_->LookAtTables(); }
 
 bool RocksDb::damaged() const { return handle_->damaged(); }
+
+int64_t RocksDb::mended() const { return handle_->mended(); }
 
 absl::Status RocksDb::Mend(const std::atomic<bool>& stop) {
   return handle_->Mend(stop);

@@ -99,10 +99,12 @@ class RocksDb {
 
   // Looks for damage that hides other tables, at the start.
   void LookAtTables();
-  // Whether that or a compaction has met damage; and to leave the damage behind, with all
-  // that it has hit (rocksdb_handle.h). By the thread that calls Recover.
+  // Whether that, a read or a compaction has met damage; and to leave the damage behind,
+  // with all that it has hit (rocksdb_handle.h). By the thread that calls Recover.
   bool damaged() const;
   absl::Status Mend(const std::atomic<bool>& stop);
+  // How often that was done.
+  int64_t mended() const;
 
   // "rocksdb.live_bytes", ...: what RocksDB counts.
   std::vector<std::pair<std::string, int64_t>> Counters() const;

@@ -202,33 +202,55 @@ void RocksDbHandle::LookAtTables() {
     open->db->EnableFileDeletions(/*force=*/false).PermitUncheckedError();
 }
 
+// What is read until it is closed, and left behind, says nothing of what is stored.
+void RocksDbHandle::MetDamage(const OpenDb& open) {
+  MutexLock lock(&mu_);
+  if (!open.left_behind) *damaged_ = true;
+}
+
+absl::Status RocksDbHandle::TakeMended(const std::string& mended) {
+  std::error_code error;
+  std::filesystem::rename(folder_, folder_ + std::string(kDamaged), error);
+  if (!error) std::filesystem::rename(mended, folder_, error);
+  FinishMending(folder_);
+  if (error) {
+    return MakeError(
+        ErrorReason::kStorage,
+        absl::StrCat("database ", folder_, ": its mended copy can't ",
+                     "take its place: ", error.message()));
+  }
+  MutexLock lock(&mu_);
+  current_->left_behind = true;
+  *damaged_ = false;
+  return absl::OkStatus();
+}
+
 absl::Status RocksDbHandle::Mend(const std::atomic<bool>& stop) {
   uint64_t stored = 0;
   Current()->db->GetIntProperty(rocksdb::DB::Properties::kTotalSstFilesSize,
                                 &stored);
   RETURN_IF_ERROR(CheckWritable(static_cast<int64_t>(stored)));
-  // What is in memory goes to a table; where that fails it is in the log of writes.
-  Current()->db->Flush({}).PermitUncheckedError();
   failed_ = true;  // from here on Recover makes it writable again
   RETURN_IF_ERROR(ReadAlone());
   while (ending_.use_count() > 1) {
     if (stop) return absl::CancelledError("mend: told to stop");
     absl::SleepFor(absl::Milliseconds(1));
   }
+  // What is in memory goes to a table; where that fails it is in the log of writes.
+  ending_->db->Flush({}).PermitUncheckedError();
   ending_.reset();
   HoldLock();
   const std::string mended = folder_ + std::string(kMended);
-  const auto reading = Current();
+  // Who wrote still while ReadAlone opened it has ended: now all is there.
+  ASSIGN_OR_RETURN(const std::shared_ptr<OpenDb> reading, OpenForReading());
+  Replace(reading);
   RETURN_IF_ERROR(
       CopyReadableRows(*reading->db, folder_, options_, mended, stop));
   GiveLockBack();
-  std::error_code error;
-  std::filesystem::rename(folder_, folder_ + std::string(kDamaged), error);
-  if (!error) std::filesystem::rename(mended, folder_, error);
-  FinishMending(folder_);
-  *damaged_ = false;
+  RETURN_IF_ERROR(TakeMended(mended));
   LogWarning("cache.mended", {{"folder", folder_}});
   Recover();
+  ++mended_;
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@ namespace kiln {
 //
 //   writing --a write failed--> reading --room, and a write works--> writing
 //
-// Damage that is in the way of a compaction is mended by Mend: a copy of all that can
+// Damage that a read or a compaction meets is mended by Mend: a copy of all that can
 // be read takes the database's place. While that is made, the old one is read.
 //
 // Thread-safe, but for Recover and Mend: one thread at a time calls them.
@@ -30,6 +30,7 @@ class RocksDbHandle {
   struct OpenDb {
     std::unique_ptr<rocksdb::DB> db;
     bool writable = false;
+    bool left_behind = false;  // a mended copy has its place; the handle's lock
     ~OpenDb() { db->Close().PermitUncheckedError(); }
   };
 
@@ -54,15 +55,19 @@ class RocksDbHandle {
   // Takes the next step on the way above, if there is one to take.
   void Recover();
 
-  // Whether a compaction has met damage since this was opened or mended, or
-  // LookAtTables has.
+  // Whether a compaction, LookAtTables or who reads has met damage since this was
+  // opened or mended.
   bool damaged() const { return damaged_->load(); }
+  // A read of `open` has met damage.
+  void MetDamage(const OpenDb& open);
   // Opens each table once, as lookups would: some milliseconds for each.
   void LookAtTables();
   // Leaves the damage behind. Takes as much room as what is stored, and minutes for
   // gigabytes; the database is read meanwhile, and not written.
   //   CANCELLED when `stop` is set meanwhile; UNAVAILABLE STORAGE: it is as it was
   absl::Status Mend(const std::atomic<bool>& stop);
+  // How often that was done.
+  int64_t mended() const { return mended_; }
 
   const std::string& folder() const { return folder_; }
 
@@ -74,6 +79,8 @@ class RocksDbHandle {
   absl::StatusOr<std::shared_ptr<OpenDb>> OpenForReading();
   void Replace(std::shared_ptr<OpenDb> opened);
   absl::Status ReadAlone();
+  // Puts the copy in the place of what is read now.
+  absl::Status TakeMended(const std::string& mended);
   void HoldLock();
   void GiveLockBack();
 
@@ -82,6 +89,7 @@ class RocksDbHandle {
   const std::shared_ptr<std::atomic<bool>> damaged_;
   const rocksdb::Options options_;
   std::atomic<bool> failed_{false};
+  std::atomic<int64_t> mended_{0};
   rocksdb::FileLock* lock_ = nullptr;  // while it is open for reading alone
   std::shared_ptr<OpenDb> ending_;     // not written any more; who reads ends
   mutable Mutex mu_;

@@ -105,10 +105,13 @@ absl::Status StorageError(absl::string_view folder,
                    absl::StrCat("database ", folder, ": ", text));
 }
 
+bool IsDamage(const rocksdb::Status& status) {
+  return status.IsCorruption() || status.IsPathNotFound();
+}
+
 absl::Status ReadError(absl::string_view folder,
                        const rocksdb::Status& status) {
-  if (!status.IsCorruption() && !status.IsPathNotFound())
-    return StorageError(folder, status);
+  if (!IsDamage(status)) return StorageError(folder, status);
   return MakeError(ErrorReason::kArtifactCorrupt,
                    absl::StrCat("database ", folder, ": ", status.ToString()));
 }

@@ -23,8 +23,10 @@ rocksdb::Options DatabaseOptions(rocksdb::Env* env,
 absl::Status StorageError(absl::string_view folder,
                           const rocksdb::Status& status);
 
-// The same of a read: DATA_LOSS ARTIFACT_CORRUPT where RocksDB found damage, and
-// where a file that is due is missing.
+// Whether a read found damage, or that a file is missing which is due.
+bool IsDamage(const rocksdb::Status& status);
+
+// As StorageError, of a read: DATA_LOSS ARTIFACT_CORRUPT where that is damage.
 absl::Status ReadError(absl::string_view folder, const rocksdb::Status& status);
 
 }  // namespace kiln

@@ -27,10 +27,6 @@ Digest KeyAt(uint64_t place) {
   return *Digest::FromBytes(bytes);
 }
 
-bool IsDamage(const rocksdb::Status& status) {
-  return status.IsCorruption() || status.IsPathNotFound();
-}
-
 // The next key after `key` in order; empty behind the last.
 std::optional<Digest> Next(const Digest& key) {
   std::string bytes = key.ToBytes();

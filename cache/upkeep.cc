@@ -40,10 +40,17 @@ void Upkeep::LookAfterDisk(SteadyTime now, const std::atomic<bool>& stop) {
   if (!looked_at_) db.LookAtTables();
   looked_at_ = true;
   if (!db.writable() && IsDue(now, kRecoverEvery, recovered_)) db.Recover();
-  if (!db.damaged() || !IsDue(now, kMendEvery, mended_)) return;
+  if (!db.damaged() || walks_ > 0 || !IsDue(now, kMendEvery, mended_)) return;
   const absl::Status mended = db.Mend(stop);
   if (!mended.ok())
     LogWarning("cache.mend_failed", {{"error", mended.ToString()}});
+}
+
+absl::Status Upkeep::WithoutMending(absl::FunctionRef<absl::Status()> walk) {
+  ++walks_;
+  absl::Status ended = walk();
+  --walks_;
+  return ended;
 }
 
 void Upkeep::Load(const std::atomic<bool>& stop) {

@@ -6,6 +6,8 @@
 #include <functional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "cache/bounded_blob_store.h"
 #include "cache/evictor.h"
@@ -52,6 +54,9 @@ class Upkeep {
   // RocksDb::Compact and Mend; nothing to do for a cache in memory.
   absl::Status Compact(const std::atomic<bool>& stop) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Runs it, and no round begins to mend the database meanwhile: that refuses writes.
+  absl::Status WithoutMending(absl::FunctionRef<absl::Status()> walk);
+
   // Whether the ledger knows all that is stored.
   bool loaded() const { return loaded_; }
 
@@ -66,6 +71,7 @@ class Upkeep {
 
   const Rooms rooms_;
   std::atomic<bool> loaded_{false};
+  std::atomic<int> walks_{0};  // that run without mending
   Mutex mu_;
   // On disk beside what the ledger counts, as the last compaction showed.
   int64_t beside_ ABSL_GUARDED_BY(mu_) = 0;

@@ -7,11 +7,14 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cache/cache_stack.h"
 #include "cache/rocksdb_blob_store.h"
@@ -193,6 +196,36 @@ class OneDamagedBlock : public DiskFaultTest {
       if (!Hits(i)) lost.push_back(i);
     return lost;
   }
+  // Reads alone meet the block: the next round leaves it behind, and no sound entry
+  // with it, while hits are served.
+  void ExpectReadsMendIt() {
+    const std::vector<int> lost = Lost();
+    EXPECT_EQ(Counter("cache.mended"), 0);
+    std::optional<std::vector<int>> lost_meanwhile;
+    disk_.faults().at_new_file = [&](const std::string& name) {
+      if (!absl::StrContains(name, ".mended/") || lost_meanwhile.has_value())
+        return;
+      // On a thread of its own, as the upkeep stands still for it.
+      std::thread([&] { lost_meanwhile = Lost(); }).join();
+    };
+    Tidy();
+    disk_.faults().at_new_file = nullptr;
+    EXPECT_EQ(lost_meanwhile, lost);
+    EXPECT_EQ(Counter("cache.mended"), 1);
+    EXPECT_EQ(Counter("cache.writable"), 1);
+    EXPECT_EQ(Lost(), lost);
+    // Nothing is left of it that could be met again.
+    const std::atomic<bool> never{false};
+    ScrubReport report;
+    const absl::Status scrubbed = stack_->Scrub(
+        /*mend=*/false, never, [&](const ScrubReport& now) { report = now; });
+    ASSERT_TRUE(scrubbed.ok()) << scrubbed;
+    EXPECT_EQ(report.damaged, 0);
+    clock_.Advance(Upkeep::kMendEvery);
+    Tidy();
+    EXPECT_EQ(Counter("cache.mended"), 1);
+    ExpectMendedBy(lost);
+  }
   // Those that are lost are stored again, and a compaction gives the block up, and no
   // more.
   void ExpectMendedBy(const std::vector<int>& lost) {
@@ -237,6 +270,26 @@ TEST_F(OneDamagedBlock, OfIndexesCostsTheKeysInItAndNoOthers) {
   EXPECT_EQ(stack_->artifacts().List({})->entries.size(),
             size_t{kEntries} - lost.size());
   ExpectMendedBy(lost);
+}
+
+TEST_F(OneDamagedBlock, OfEntriesIsLeftBehindOnceAReadHasMetIt) {
+  Damage(RocksDbTable::kEntries);
+  ExpectReadsMendIt();
+}
+
+TEST_F(OneDamagedBlock, OfIndexesIsLeftBehindOnceAReadHasMetIt) {
+  Damage(RocksDbTable::kIndexes);
+  ExpectReadsMendIt();
+}
+
+// No lookup reads it.
+TEST_F(OneDamagedBlock, OfGraphsIsLeftBehindOnceAVerificationHasMetIt) {
+  Damage(RocksDbTable::kGraphs);
+  const std::atomic<bool> never{false};
+  const absl::Status walked =
+      stack_->Scrub(/*mend=*/false, never, [](const ScrubReport&) {});
+  ASSERT_TRUE(walked.ok()) << walked;
+  ExpectReadsMendIt();
 }
 
 // Their entries are still there, and name their keys.

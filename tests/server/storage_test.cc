@@ -134,12 +134,16 @@ TEST(Storage, ADaemonServesBesideADamagedBlockOfIndexes) {
   d.Restart();
   EXPECT_EQ(Stat(d, "cache.writable"), 1);
   int lost = 0;
-  for (int i = 0; i < kKeys; ++i) {
+  for (int i = 0; i < kKeys; ++i)
     lost += Compile(d, absl::StrCat(i)) == CompileResult::SERVED_FROM_COMPILE;
-    EXPECT_EQ(Compile(d, absl::StrCat(i)), CompileResult::SERVED_FROM_CACHE);
-  }
   EXPECT_GE(lost, 1);
   EXPECT_LT(lost, kKeys);
+  // The block is left behind by itself. What was compiled meanwhile was not stored.
+  while (Stat(d, "cache.mended") == 0) {
+  }
+  for (int i = 0; i < kKeys; ++i) Compile(d, absl::StrCat(i));
+  for (int i = 0; i < kKeys; ++i)
+    EXPECT_EQ(Compile(d, absl::StrCat(i)), CompileResult::SERVED_FROM_CACHE);
   EXPECT_EQ(Stat(d, "cache.put_aside"), 0);
 }
 

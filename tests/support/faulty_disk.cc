@@ -87,6 +87,7 @@ class FaultyFiles final : public rocksdb::FileSystemWrapper {
                            std::unique_ptr<FSWritableFile>* file,
                            IODebugContext* debug) override {
     if (faults_->full) return Full();
+    if (faults_->at_new_file) faults_->at_new_file(name);
     const IOStatus made =
         FileSystemWrapper::NewWritableFile(name, options, file, debug);
     if (made.ok())

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 namespace kiln {
 
@@ -22,6 +24,9 @@ class FaultyDisk {
     std::atomic<bool> fails_sync{false};
     // Reads fail with EIO, and files cannot be opened for reading.
     std::atomic<bool> fails_reads{false};
+    // If set, is called with the name of each file that is about to be made. Not to be
+    // changed while the disk is used.
+    std::function<void(const std::string& name)> at_new_file;
     // What the disk says it has left; -1: as it is.
     std::atomic<int64_t> free_bytes{-1};
   };
