@@ -34,6 +34,11 @@ void* SharedLibrary::FindOrNull(const char* symbol) const {
   return dlsym(handle_, symbol);
 }
 
+void* SharedLibrary::FindAsCalledWithin(const char* symbol) const {
+  void* const shared = dlsym(RTLD_DEFAULT, symbol);
+  return shared != nullptr ? shared : FindOrNull(symbol);
+}
+
 absl::Status SharedLibrary::Missing(absl::string_view symbol) const {
   return MakeError(ErrorReason::kNoDevice,
                    absl::StrCat(path_, ": has no ", symbol));

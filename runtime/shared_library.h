@@ -27,6 +27,11 @@ class SharedLibrary {
   // when there is none.
   void* FindOrNull(const char* symbol) const;
 
+  // The address that calls of `symbol` by the library itself reach: the loader
+  // looks first among the symbols that all of the process shares, where another
+  // copy of what the library depends on may be.
+  void* FindAsCalledWithin(const char* symbol) const;
+
   // The same into a pointer to a function. NO_DEVICE when there is none: the
   // library is older or newer than it should be.
   template <typename Function>

@@ -26,16 +26,19 @@ absl::Status DnnlLibrary::Check(dnnl_status_t status, absl::string_view call) {
 }
 
 absl::Status DnnlLibrary::FindFunctions(const SharedLibrary& library) {
-#define KILN_DNNL_FIND(name)                                           \
-  name = reinterpret_cast<decltype(name)>(library.FindOrNull(#name));  \
+#define KILN_DNNL_FIND(name, how)                                      \
+  name = reinterpret_cast<decltype(name)>(library.how(#name));         \
   if (name == nullptr) {                                               \
     return MakeError(ErrorReason::kNoDevice,                           \
                      absl::StrCat(library.path(), ": has no " #name)); \
   }
-  KILN_DNNL_FUNCTIONS(KILN_DNNL_FIND)
-  // Of libgomp, which the library depends on.
-  KILN_DNNL_FIND(omp_get_max_threads)
-  KILN_DNNL_FIND(omp_set_num_threads)
+#define KILN_DNNL_FIND_OWN(name) KILN_DNNL_FIND(name, FindOrNull)
+  KILN_DNNL_FUNCTIONS(KILN_DNNL_FIND_OWN)
+#undef KILN_DNNL_FIND_OWN
+  // Of the libgomp that the library's own calls reach. Beside PyTorch that is
+  // PyTorch's, not the one that travels with us.
+  KILN_DNNL_FIND(omp_get_max_threads, FindAsCalledWithin)
+  KILN_DNNL_FIND(omp_set_num_threads, FindAsCalledWithin)
 #undef KILN_DNNL_FIND
   return absl::OkStatus();
 }
