@@ -59,8 +59,8 @@ class LayoutSpread {
                                     options_.allow_tf32_convolution));
   }
 
-  // What a convolution computes or reads. Says whether there is one, and none in
-  // groups.
+  // Collects what convolutions compute and read. Returns false if there are none, or if
+  // one has groups.
   bool Seed() {
     if (graph_.device != DeviceType::kCuda || !options_.layout_optimization)
       return false;
@@ -83,8 +83,8 @@ class LayoutSpread {
     return found;
   }
 
-  // The result of a loop or step that a value is, or shows with its dimensions
-  // in order.
+  // The result of a loop or step that the value is, or of which it is a view with the
+  // dimensions in order.
   std::optional<ValueId> BaseOf(ValueId v) const {
     for (;;) {
       const uint32_t producer = graph_.value(v).node;
@@ -99,7 +99,7 @@ class LayoutSpread {
     }
   }
 
-  // An as_strided counts along memory as the metas have it.
+  // The strides of an as_strided refer to the layout that the metas have.
   void Freeze() {
     for (const Node& node : graph_.nodes()) {
       if (node.op->name != "aten.as_strided.default") continue;
@@ -122,7 +122,7 @@ class LayoutSpread {
     return true;
   }
 
-  // Whether a loop makes something out of, or is itself, an image of its rank.
+  // Whether a loop reads or computes an image of its rank.
   bool Touches(const Node& node) const {
     for (const ValueId result : node.results)
       if (marked_[result.index]) return true;
@@ -164,7 +164,7 @@ class LayoutSpread {
     return changed;
   }
 
-  // Whether a view joins channels with what they stand beside.
+  // Whether a view merges the channels with another dimension.
   bool Flattens(const Node& node) const {
     if (node.op->handling != Handling::kView || !BaseOf(node.args[0].value()))
       return false;
@@ -175,7 +175,8 @@ class LayoutSpread {
                        [](const SymExpr& size) { return !size.Is(1); });
   }
 
-  // A loop whose result nobody needs channels-last writes it as it is due.
+  // If nothing needs the result of a loop channels-last, the loop writes it with the
+  // meta's strides.
   void LeaveWhatOnlyLeaves() {
     for (const Node& node : graph_.nodes()) {
       if (Flattens(node)) continue;

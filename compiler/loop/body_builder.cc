@@ -134,7 +134,7 @@ ScalarId BodyBuilder::Cast(DType dtype, ScalarId value) {
                                : Int(dtype, from.number.i);
   }
   if (IsHalf(from.dtype)) {
-    // What it was rounded from is as good, and is there already.
+    // The value that it was rounded from is computed already, and is as exact.
     if (from.op == ScalarOp::kCast && IsFloat(body_[from.args[0]].dtype)) {
       return Cast(dtype, from.args[0]);
     }
@@ -179,7 +179,7 @@ SymExpr BodyBuilder::AsIndex(ScalarId id) const {
   return SymExpr::Indirect(id);
 }
 
-// Not complete: false when it is not plain to see.
+// Not complete: false also when it cannot tell.
 bool BodyBuilder::ProvesNonNegative(ScalarId id) const {
   const ScalarNode& node = body_[id];
   switch (node.op) {

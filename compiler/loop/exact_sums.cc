@@ -55,7 +55,7 @@ ScalarId Power(BodyBuilder& b, ScalarId field, int sign, int plus, int bias) {
                         b.Int(DType::kInt64, kDouble.mantissa)));
 }
 
-// How many units of an element an update has; `part` 1: of the second kind.
+// An update in units of its element; `part` 1: in units of the second kind.
 ScalarId UnitsOf(NestWriter& nest, const ExactSums& sums, const Update& update,
                  int part) {
   BodyBuilder& b = nest.body;
@@ -76,7 +76,7 @@ ScalarId UnitsOf(NestWriter& nest, const ExactSums& sums, const Update& update,
   const ScalarId zero = b.Float(DType::kFloat64, 0);
   const ScalarId finite =
       b.Cast(DType::kInt64, b.Where(e.special, zero, units));
-  // Infinities and NaN are all that counts among them.
+  // If an element gets an infinity or a NaN, its other updates do not matter.
   const ScalarId nan = b.Op(ScalarOp::kIsNan, value);
   const ScalarId infinite = b.Op(ScalarOp::kIsInf, value);
   const auto counted = [&](ScalarId when, int64_t count) {

@@ -17,7 +17,7 @@ class OneHotFolder {
   explicit OneHotFolder(const LoopNest& nest)
       : nest_(nest), axis_(NumOuterAxes(nest)), moves_(nest) {}
 
-  // The nest without its reductions; none where one of them is another kind.
+  // The nest without its reductions. None if one of them is not such a sum.
   std::optional<LoopNest> Run() {
     if (nest_.axes.size() != axis_ + 1) return std::nullopt;
     if (!MayFold()) return std::nullopt;
@@ -69,7 +69,7 @@ class OneHotFolder {
     return any;
   }
 
-  // Whether the value is zero where the axis is not the number.
+  // Whether the value is zero at all points where the axis differs from the number.
   bool IsOneHot(ScalarId id) const {
     const ScalarNode& node = nest_.body[id];
     switch (node.op) {

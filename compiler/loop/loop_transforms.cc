@@ -186,8 +186,8 @@ LoopNest SplitAtDivisions(LoopNest nest, const ShapeEnv& shapes) {
 
 namespace {
 
-// The coefficient of `axis` in `e`, if it is met in no other way; other axes
-// and indirect variables may stand beside it.
+// The coefficient of `axis` in `e`, if the axis is used in no other way. Other axes and
+// indirect variables may be added to it.
 std::optional<SymExpr> CoefficientIn(const SymExpr& e, uint32_t axis) {
   SymExpr total = 0;
   if (e.is_constant()) return total;
@@ -222,7 +222,7 @@ std::optional<SymExpr> CoefficientIn(const SymExpr& e, uint32_t axis) {
   return total;
 }
 
-// Whether axes k and k+1 are met in `e` as extent * k + (k+1) alone.
+// Whether `e` uses axes k and k+1 only as extent * k + (k+1).
 bool JoinIn(const SymExpr& e, uint32_t k, const SymExpr& inner_extent) {
   const auto outer = CoefficientIn(e, k);
   if (!outer.has_value()) return false;

@@ -40,8 +40,8 @@ const std::vector<LowerRow>& LowerTable() {
   return *kTable;
 }
 
-// A copy of a result whose memory nobody else is given need not be made: the result
-// leaves, laid out as the copy is due.
+// A result that is copied for the caller needs no copy if nothing else uses its memory:
+// the result itself gets the copy's layout and is returned.
 void ChooseOutputs(GraphLowering& g) {
   const Graph& graph = g.graph;
   std::vector<bool> given(graph.num_values());
@@ -133,7 +133,7 @@ absl::Status LowerNode(GraphLowering& g, const Node& node) {
                    absl::StrCat(node.op->name, ": no lowering"));
 }
 
-// Lowers all nodes, or tells of all that have no lowering.
+// Lowers all nodes. The error lists all nodes that have no lowering.
 absl::Status LowerNodes(GraphLowering& g) {
   RefusedNodes refused;
   for (const Node& node : g.graph.nodes()) {
@@ -141,7 +141,7 @@ absl::Status LowerNodes(GraphLowering& g) {
     const absl::Status status = LowerNode(g, node);
     if (status.ok()) continue;
     if (!refused.Take(node.client_nodes, status)) return status;
-    // Memory for whoever reads them: the nodes after it are to be looked at.
+    // Its results get memory, so that the nodes that read them can be lowered.
     for (const ValueId result : node.results) {
       if (!g.values[result.index].placed) g.PlaceResult(result);
     }
@@ -150,7 +150,7 @@ absl::Status LowerNodes(GraphLowering& g) {
   return refused.ToStatus();
 }
 
-// Whether the view shows the strides that the caller must see.
+// Whether the view has the strides that the caller expects.
 bool HasStrides(const View& view, const DimVector& strides) {
   for (size_t d = 0; d < strides.size(); ++d) {
     if (!view.sizes[d].Is(1) && !(view.strides[d] == strides[d])) return false;
@@ -208,8 +208,8 @@ void FinishMutations(GraphLowering& g) {
   }
 }
 
-// 64-bit addresses cost a GPU registers and instructions: where the sizes of the
-// call that asks allow 32 bits, the artifact relies on it.
+// 64-bit addresses cost a GPU registers and instructions. If 32 bits suffice for the
+// sizes of the call that asks for the artifact, guards limit it to such sizes.
 void GuardIndices(GraphLowering& g) {
   if (g.graph.device != DeviceType::kCuda) return;
   constexpr int64_t kMostElements = std::numeric_limits<int32_t>::max();
@@ -224,7 +224,7 @@ void GuardIndices(GraphLowering& g) {
         shapes.DecideLe(size, kMostElements, "indices of 32 bits");
     spans.emplace_back(-shapes.Hint(span), span);
   }
-  // A guard on the largest says it of most others.
+  // A guard on the largest covers most others.
   std::sort(spans.begin(), spans.end());
   for (const auto& [negative_hint, span] : spans) {
     if (-negative_hint <= kMostElements)

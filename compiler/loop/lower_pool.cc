@@ -13,7 +13,7 @@ namespace kiln {
 
 namespace {
 
-// Beyond this many cells a window would be a body that no compiler likes.
+// Windows of more cells would make bodies that take compilers too long.
 constexpr int64_t kMaxWindow = 81;
 
 struct Window {
@@ -104,7 +104,7 @@ bool ReachesOut(const NodeLowering& n, const Window& w, const TensorMeta& in,
   return false;
 }
 
-// What no element of a type is less than.
+// The least value of a type.
 ScalarId Least(BodyBuilder& b, DType type) {
   if (IsFloat(type))
     return b.Float(type, -std::numeric_limits<double>::infinity());
@@ -325,9 +325,9 @@ absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// Where element `at` of a dimension of `to` stands among `from`. Eager mode
-// multiplies in f32 by the given scale's reciprocal or by from / to; a division
-// of integers stands in where it comes to the same.
+// The position among `from` elements that element `at` of `to` is copied from. Eager
+// mode multiplies in f32 by the reciprocal of the given scale or by from / to. A
+// division of integers is used if it gives the same.
 SymExpr NearestPlace(NestWriter& nest, const SymExpr& at, const SymExpr& from,
                      const SymExpr& to, const Argument& scale) {
   if (from.Is(1)) return 0;

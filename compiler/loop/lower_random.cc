@@ -163,7 +163,7 @@ absl::Status RandomOfSeed(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  // What the node adds is an argument of the kernel: equal dropouts are one.
+  // The number that the node adds is an argument, so equal dropouts share a kernel.
   const NumberedSeed from = TakeApart(n.g, n.tensor(1));
   const ScalarId seed = nest.Load(from.seed, {});
   const auto draw = [&](int64_t stream) {

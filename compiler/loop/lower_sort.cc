@@ -49,8 +49,8 @@ absl::Status SortRows(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// The bits by which values of a dtype are told apart, as those of a number that is
-// not negative and compares as they do.
+// Which bits of a key can differ. A key is a number that is not negative and compares as
+// the values of the dtype do.
 struct KeyBits {
   int first, count;
 
@@ -76,10 +76,10 @@ KeyBits BitsOf(DType dtype) {
   }
 }
 
-// A sort by digits of few bits, the last digit first (LSD radix): each pass puts
-// the elements in the order of one digit, and equals stay in order. How many
-// elements have each digit is counted before, for all digits at once; where one
-// goes is where its digit begins, plus how many before it have the same digit.
+// LSD radix sort: each pass sorts the elements by one digit of a few bits, stably, from
+// the last digit on. How many elements have each digit is counted first, for all digits
+// at once. An element's new position is where its digit begins, plus the number of
+// elements before it that have the same digit.
 class DigitSort {
  public:
   DigitSort(NodeLowering& n, bool descending)

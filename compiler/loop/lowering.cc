@@ -55,8 +55,8 @@ bool IsDense(const DimVector& sizes, const DimVector& strides) {
   return true;
 }
 
-// The same, but that rows, which neighbours lie along, are further apart than they
-// are long: how a client has matrices that it keeps for its backward.
+// The same, except that rows (of contiguous elements) are padded. Clients keep matrices
+// for their backward like that.
 bool HasRoomBehindRows(DimVector sizes, const DimVector& strides) {
   int64_t length = 0, apart = std::numeric_limits<int64_t>::max();
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -272,8 +272,8 @@ void NestWriter::StoreTo(BufferId buffer, DimVector at, ScalarId value,
                          StoreMode mode, ScalarId mask) {
   const DType dtype = g_.program.buffers[buffer].dtype;
   if (g_.options.emulate_precision_casts && IsHalf(dtype)) {
-    // Whoever takes the value from here without reading it back, takes it as
-    // it would have been read.
+    // If the value is used without reading it back, it must be what a read would
+    // give.
     value = body.Op(dtype == DType::kFloat16 ? ScalarOp::kRoundFloat16
                                              : ScalarOp::kRoundBFloat16,
                     body.Cast(DType::kFloat32, value));
