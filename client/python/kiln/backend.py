@@ -25,6 +25,7 @@ from .aot_cache import compiler_of, serving, shared_storages
 from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
+from .fuse_attention import fuse_attention
 from .fuse_linear_cross_entropy import fuse_linear_cross_entropy
 from .graph_choice import Chooser, annotated
 from .partition import cut
@@ -152,6 +153,7 @@ def _aot(
     # what it got. If so it makes the first call of each, which gives fake tensors, itself.
     dynamo_counters["aot_autograd"]["total"] += 1
     shares = bool(shared_storages(example_inputs))
+    fuse_attention(module, draws=not values["fallback_random"])
     lay_out_masks(module)
     if values["fuse_linear_cross_entropy"]:
         fuse_linear_cross_entropy(module)

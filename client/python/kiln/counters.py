@@ -22,7 +22,8 @@ class Counters(collections.Counter[str]):
     ``cache_miss``: not in its cache, so compiled for us, or for another who had asked before.
     ``recompiles``: graphs that Dynamo traced again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
     ``eager_graphs``: graphs that Kiln refused. ``local_compiles``: done without a daemon.
-    ``linear_cross_entropy``: linears that were joined with their loss.
+    ``linear_cross_entropy``: linears that were joined with their loss. ``fuse_attention``: attention
+    that was written by hand, as one operator.
 
     Of what graphs are made of, for an artifact of the cache too: ``pattern_matches``, patterns of
     operators that the service replaced; ``scatter_upon_const_tensor``, those of them that scatter
@@ -41,7 +42,7 @@ class Counters(collections.Counter[str]):
     )
     NAMES = (
         *("compiles", "cache_hit", "cache_miss", "recompiles", "host_kernels", "eager_graphs"),
-        *("local_compiles", "linear_cross_entropy", *OF_ARTIFACTS),
+        *("local_compiles", "linear_cross_entropy", "fuse_attention", *OF_ARTIFACTS),
         *("cudagraph_skips", "cudagraph_rerecords", "cudagraph_recorded_non_static_inputs"),
         "cudagraph_partitions",
     )

@@ -17,6 +17,7 @@ from torch import fx
 
 from . import linear_cross_entropy
 from .counters import counters
+from .traced_nodes import may_write, value_of
 
 # Of one chunk's logits. Products of 4,096 rows and more keep a large GPU busy; at a vocabulary of
 # 50,257 half types have as many.
@@ -39,11 +40,6 @@ class _Loss(NamedTuple):
     ignore_index: int
 
 
-def _value(node: object) -> torch.Tensor | None:
-    value = node.meta.get("example_value") if isinstance(node, fx.Node) else None
-    return value if isinstance(value, torch.Tensor) else None
-
-
 _ARGUMENTS = {
     F.cross_entropy: ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing"),
     F.nll_loss: ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction"),
@@ -63,10 +59,10 @@ def _loss_of(node: fx.Node) -> _Loss | None:
         return None
     if node.target is F.nll_loss:
         logits = _softmaxed(logits)
-    number = _value(target)
-    if _value(logits) is None or number is None or not isinstance(ignored, int):
+    number = value_of(target)
+    if value_of(logits) is None or number is None or not isinstance(ignored, int):
         return None
-    if _value(logits).dim() != 2 or number.dim() != 1 or number.dtype != torch.int64:
+    if value_of(logits).dim() != 2 or number.dim() != 1 or number.dtype != torch.int64:
         return None
     return _Loss(logits, target, reduction, ignored)
 
@@ -79,7 +75,7 @@ def _softmaxed(node: object) -> fx.Node | None:
     if not is_function and (node.op, node.target) != ("call_method", "log_softmax"):
         return None
     dim = node.kwargs.get("dim", node.args[1] if len(node.args) == 2 else None)
-    return node.args[0] if dim in (1, -1) and _value(node).dim() == 2 else None
+    return node.args[0] if dim in (1, -1) and value_of(node).dim() == 2 else None
 
 
 def _is_cut_of_rows(node: fx.Node) -> bool:
@@ -91,7 +87,7 @@ def _is_cut_of_rows(node: fx.Node) -> bool:
         return False
     if any(isinstance(p, fx.Node) for s in index if isinstance(s, slice) for p in (s.start, s.stop, s.step)):
         return False
-    whole = Ellipsis not in index and len(index) < _value(node.args[0]).dim()
+    whole = Ellipsis not in index and len(index) < value_of(node.args[0]).dim()
     return whole or index[-1] == slice(None)
 
 
@@ -99,7 +95,7 @@ def _keeps_rows(node: fx.Node) -> bool:
     """Whether each row of logits comes out of it whole, in order; their types may be wider."""
     if node.op != "call_method" or node.target not in _SAME_ROWS:
         return False
-    before, after = _value(node.args[0]), _value(node)
+    before, after = value_of(node.args[0]), value_of(node)
     if before is None or after is None or before.device != after.device:
         return False
     widens = after.dtype == torch.promote_types(before.dtype, after.dtype)
@@ -120,19 +116,9 @@ def _chain_to(node: fx.Node, loss: _Loss) -> _Chain | None:
     return None
 
 
-def _may_write(node: fx.Node) -> bool:
-    """Whether a node may write to a tensor, or changes how later ones are differentiated."""
-    if node.target in (torch._C._set_grad_enabled, operator.setitem):
-        return True
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "_")
-    in_place = name.endswith("_") and not name.endswith("__")
-    in_place |= getattr(node.target, "__module__", "") == "_operator" and name.startswith("i")
-    return in_place or bool(node.kwargs.get("inplace")) or "out" in node.kwargs
-
-
 def _chunk_rows(chain: _Chain, loss: _Loss) -> int | None:
     """A power of two; None where one chunk is all, or the classes are a symbol."""
-    logits, given = _value(loss.logits), _value(chain.linear)
+    logits, given = value_of(loss.logits), value_of(chain.linear)
     classes = logits.size(1)
     if type(classes) is not int or type(given.size(-1)) is not int or given.size(-1) != classes:
         return None
@@ -151,8 +137,8 @@ def _replace(module: fx.GraphModule, chain: _Chain, loss: _Loss, rows: int) -> N
             if node.target is operator.getitem:
                 x = graph.call_function(operator.getitem, (x, node.args[1]))
         words = {
-            "logits_dtype": _value(linear).dtype,
-            "loss_dtype": _value(chain.loss).dtype,
+            "logits_dtype": value_of(linear).dtype,
+            "loss_dtype": value_of(chain.loss).dtype,
             "reduction": loss.reduction,
             "ignore_index": loss.ignore_index,
             "chunk_rows": rows,
@@ -175,7 +161,7 @@ def fuse_linear_cross_entropy(module: fx.GraphModule) -> None:
     for node in nodes:
         loss = _loss_of(node)
         chain = _chain_to(node, loss) if loss else None
-        if chain is None or any(map(_may_write, nodes[order[chain.linear] : order[node]])):
+        if chain is None or any(map(may_write, nodes[order[chain.linear] : order[node]])):
             continue
         rows = _chunk_rows(chain, loss)
         if rows is not None:

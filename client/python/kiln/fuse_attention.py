@@ -1,0 +1,309 @@
+"""Attention that is written by hand, as PyTorch's own operator, which has fused kernels.
+
+    fuse_attention(module)    # of Dynamo's graph, before autograd
+
+A product that alone reads a softmax, which alone reads a product (with a scale, a mask and a
+dropout between, and casts to float32 and back), is ``scaled_dot_product_attention``. Where that
+operator gives a row that sees nothing 0, what was written by hand gives it NaN or the mean of all
+values: so does what is put in its place, but for dropout in such a mean.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+from .counters import counters
+from .traced_nodes import may_write, value_of
+
+_HALF = (torch.float16, torch.bfloat16)
+# Below it a weight is 0 beside any score that is not masked.
+_FAR = -1e4
+_WIDEST, _WIDTH_STEP = 256, 8  # of a head, of fused kernels on a GPU
+
+_PRODUCTS = (torch.matmul, torch.bmm, operator.matmul, "matmul", "bmm", "__matmul__")
+_SOFTMAXES = (F.softmax, torch.softmax, "softmax")
+_SUMS = (operator.add, operator.iadd, torch.add, "add", "add_")
+_TIMES = (operator.mul, operator.imul, torch.mul, "mul", "mul_")
+_QUOTIENTS = (operator.truediv, operator.itruediv, torch.div, torch.true_divide, "div", "div_")
+_FILLS = (torch.masked_fill, "masked_fill", "masked_fill_")
+_CASTS = ("to", "float", "type", "type_as", "half", "bfloat16")
+_AUTOCAST = (torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast)
+
+
+class _Mask(NamedTuple):
+    tensor: fx.Node
+    kind: str  # "added", or what a bool says of an element: "seen", "hidden"
+    fill: float = -math.inf  # what a hidden score becomes
+
+
+class _Attention(NamedTuple):
+    query: fx.Node
+    key: fx.Node  # transposed: [.., width, keys]
+    value: fx.Node
+    scale: float
+    mask: _Mask | None
+    dropout: float
+    chain: list[fx.Node]  # from the last product to the first
+
+
+def _is(node: object, targets: tuple) -> bool:
+    return isinstance(node, fx.Node) and node.op in ("call_function", "call_method") and node.target in targets
+
+
+def _number(x: object) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool)
+
+
+def _plain(node: fx.Node, words: tuple[str, ...] = ()) -> bool:
+    """Whether it is called without words but `words`."""
+    return not set(node.kwargs) - set(words)
+
+
+def _equal_sizes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.dim() == b.dim() and all(statically_known_true(i == j) for i, j in zip(a.shape, b.shape))
+
+
+def _cast(node: object) -> fx.Node | None:
+    """What a node is, in another floating type."""
+    if not _is(node, _CASTS) or value_of(node) is None or not node.args:
+        return None
+    before, after = value_of(node.args[0]), value_of(node)
+    if before is None or before.device != after.device or not after.is_floating_point():
+        return None
+    return node.args[0] if before.is_floating_point() and _equal_sizes(before, after) else None
+
+
+def _dropout(node: object) -> tuple[fx.Node, float] | None:
+    """What a node drops parts of, and with what probability."""
+    if not _is(node, (F.dropout, torch.dropout)):
+        return None
+    names = ("input", "p", "training", "inplace") if node.target is F.dropout else ("input", "p", "train")
+    given = dict(zip(names, node.args)) | node.kwargs
+    p, training = given.get("p", 0.5), given.get("training", given.get("train", True))
+    if not _number(p) or not isinstance(training, bool) or not 0 <= p < 1:
+        return None
+    return given["input"], float(p) if training else 0.0
+
+
+def _softmaxed(node: object) -> fx.Node | None:
+    """What a node is the softmax of, by its last dimension."""
+    if not _is(node, _SOFTMAXES) or not _plain(node, ("dim", "dtype", "_stacklevel")):
+        return None
+    dim = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else None)
+    value = value_of(node)
+    last = value is not None and dim in (-1, value.dim() - 1)
+    return node.args[0] if last and isinstance(node.args[0], fx.Node) else None
+
+
+def _scaled(node: object) -> tuple[fx.Node, float] | None:
+    if _is(node, _TIMES) and _plain(node) and len(node.args) == 2:
+        for x, factor in (node.args, node.args[::-1]):
+            if isinstance(x, fx.Node) and _number(factor):
+                return x, float(factor)
+    if _is(node, _QUOTIENTS) and _plain(node) and len(node.args) == 2:
+        x, divisor = node.args
+        if isinstance(x, fx.Node) and _number(divisor) and divisor != 0:
+            return x, 1 / divisor
+    return None
+
+
+def _constant(x: object) -> object:
+    """A number that stands in a graph as a tensor of no dimensions."""
+    is_full = _is(x, (torch.full,)) and len(x.args) == 2 and len(x.args[0]) == 0
+    return x.args[1] if is_full else x
+
+
+def _filled(node: object) -> tuple[fx.Node, _Mask] | None:
+    """The scores of which a bool hides some."""
+    if _is(node, _FILLS) and _plain(node) and len(node.args) == 3:
+        scores, hidden, fill = node.args
+        mask = _Mask(hidden, "hidden", _constant(fill))
+    elif _is(node, (torch.where,)) and _plain(node) and len(node.args) == 3:
+        seen, scores, fill = node.args
+        mask = _Mask(seen, "seen", _constant(fill))
+    else:
+        return None
+    given = value_of(mask.tensor)
+    if not _number(mask.fill) or mask.fill > _FAR or given is None or given.dtype != torch.bool:
+        return None
+    return scores, mask
+
+
+def _masked(node: object) -> Iterator[tuple[fx.Node, _Mask]]:
+    """The ways to read a node as scores with a mask."""
+    filled = _filled(node)
+    if filled is not None:
+        yield filled
+    if _is(node, _SUMS) and _plain(node) and len(node.args) == 2:
+        for scores, added in (node.args, node.args[::-1]):
+            if value_of(scores) is not None and value_of(added) is not None:
+                yield scores, _Mask(added, "added")
+
+
+def _product(node: object) -> tuple[fx.Node, fx.Node] | None:
+    if not _is(node, _PRODUCTS) or not _plain(node) or len(node.args) != 2:
+        return None
+    a, b = (value_of(x) for x in node.args)
+    if a is None or b is None or a.dim() not in (3, 4) or a.dim() != b.dim():
+        return None
+    return node.args if all(statically_known_true(i == j) for i, j in zip(a.shape[:-2], b.shape[:-2])) else None
+
+
+def _without_casts(node: object, chain: list[fx.Node]) -> object:
+    while (before := _cast(node)) is not None:
+        chain.append(node)
+        node = before
+    return node
+
+
+def _scores(node: object, mask: _Mask | None, chain: list[fx.Node]) -> tuple | None:
+    """The product that scores are, with their scale and mask; `chain` gets what is between."""
+    node, scale = _without_casts(node, chain), 1.0
+    while (scaled := _scaled(node)) is not None:
+        chain.append(node)
+        scale *= scaled[1]
+        node = _without_casts(scaled[0], chain)
+    product = _product(node)
+    if product is not None:
+        chain.append(node)
+        return product, scale, mask
+    if mask is not None or scale != 1.0:
+        return None
+    for scores, found in _masked(node):
+        rest = [*chain, node]
+        read = _scores(scores, found, rest)
+        if read is not None and _equal_sizes(value_of(scores), value_of(node)):
+            chain[:] = rest
+            return read
+    return None
+
+
+def _read(node: fx.Node) -> _Attention | None:
+    """The attention that a node is the last product of."""
+    last = _product(node)
+    if last is None:
+        return None
+    at, value = last
+    chain, p = [node], 0.0
+    at = _without_casts(at, chain)
+    if (dropped := _dropout(at)) is not None:
+        chain.append(at)
+        p = dropped[1]
+        at = _without_casts(dropped[0], chain)
+    softmaxed = _softmaxed(at)
+    if softmaxed is None:
+        return None
+    chain.append(at)
+    read = _scores(softmaxed, None, chain)
+    if read is None:
+        return None
+    (query, key), scale, mask = read
+    return _Attention(query, key, value, scale, mask, p, chain)
+
+
+def _has_kernel(a: _Attention, draws: bool) -> bool:
+    """Whether there are fused kernels that give what was written."""
+    q, k, v = (value_of(x) for x in (a.query, a.key, a.value))
+    if len({x.dtype for x in (q, k, v)}) != 1 or len({x.device for x in (q, k, v)}) != 1:
+        return False
+    if any(statically_known_true(size == 0) for x in (q, k, v) for size in x.shape):
+        return False
+    found = value_of(a.chain[0])
+    if found.device.type == "cuda":
+        widths = (q.size(-1), v.size(-1))
+        if found.dtype not in _HALF or not all(type(w) is int and w % _WIDTH_STEP == 0 and w <= _WIDEST for w in widths):
+            return False
+    elif found.device.type != "cpu" or found.dtype not in (*_HALF, torch.float32) or a.dropout > 0:
+        return False
+    if a.dropout > 0 and not draws:
+        return False
+    if a.mask is None:
+        return True
+    mask = value_of(a.mask.tensor)
+    kind_fits = a.mask.kind != "added" or mask.dtype == found.dtype
+    return kind_fits and not mask.requires_grad and mask.device == found.device and mask.dim() <= q.dim()
+
+
+class _Writer:
+    """Calls before a node."""
+
+    def __init__(self, before: fx.Node) -> None:
+        self._before = before
+
+    def __call__(self, target: object, *args: object, **words: object) -> fx.Node:
+        with self._before.graph.inserting_before(self._before):
+            if isinstance(target, str):
+                return self._before.graph.call_method(target, args, words)
+            return self._before.graph.call_function(target, args, words)
+
+    def known(self, method: str, *args: object) -> fx.Node:
+        """A call with the fake tensor that it gives."""
+        node = self(method, *args)
+        with torch.no_grad():
+            node.meta["example_value"] = getattr(value_of(args[0]), method)(*args[1:])
+        return node
+
+
+def _replace(a: _Attention) -> None:
+    last = a.chain[0]
+    write = _Writer(last)
+    rank = value_of(a.query).dim()
+
+    def of_rank_4(x: fx.Node) -> fx.Node:
+        return x if rank == 4 else write("unsqueeze", x, 0)
+
+    query, value = of_rank_4(a.query), of_rank_4(a.value)
+    key = of_rank_4(write("transpose", a.key, -2, -1))
+    words: dict[str, object] = {"dropout_p": a.dropout, "scale": a.scale}
+    if a.mask is not None:
+        mask = a.mask.tensor
+        while value_of(mask).dim() < 2 or (rank == 3 and value_of(mask).dim() == 3):
+            mask = write.known("unsqueeze", mask, 0)
+        if a.mask.kind == "hidden":
+            mask = write.known("logical_not", mask)
+        words["attn_mask"] = mask
+    found = write(F.scaled_dot_product_attention, query, key, value, **words)
+    if a.mask is not None:
+        shown = write(operator.gt, mask, -math.inf) if a.mask.kind == "added" else mask
+        unseen = math.nan if math.isinf(a.mask.fill) else write("mean", value, -2, True)
+        found = write(torch.where, write("any", shown, -1, True), found, unseen)
+    if rank == 3:
+        found = write("squeeze", found, 0)
+    found.meta = dict(last.meta)
+    last.replace_all_uses_with(found)
+    for node in a.chain:
+        last.graph.erase_node(node)
+
+
+def _stands_alone(a: _Attention, order: dict[fx.Node, int], nodes: list[fx.Node]) -> bool:
+    """Whether nothing else reads what is between, nor writes to an operand meanwhile."""
+    if any(len(node.users) != 1 for node in a.chain[1:]):
+        return False
+    within = set(a.chain)
+    between = nodes[order[a.chain[-1]] : order[a.chain[0]]]
+    return not any(node not in within and (may_write(node) or node.target in _AUTOCAST) for node in between)
+
+
+def fuse_attention(module: fx.GraphModule, draws: bool = True) -> None:
+    """Changes the module as Dynamo traced it. `draws`: whether dropout may draw other numbers than
+    eager mode."""
+    nodes = list(module.graph.nodes)
+    order = {node: place for place, node in enumerate(nodes)}
+    fused = 0
+    for node in nodes:
+        a = _read(node)
+        if a is None or not _has_kernel(a, draws) or not _stands_alone(a, order, nodes):
+            continue
+        _replace(a)
+        fused += 1
+    if fused:
+        module.recompile()
+        counters.add("fuse_attention", fused)
