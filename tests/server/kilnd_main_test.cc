@@ -32,6 +32,9 @@ std::string Runfile(const std::string& path) {
 
 // kilnd in a folder of its own.
 struct Kilnd {
+  // A report of a sanitizer is shown, whatever the test looks at.
+  ~Kilnd() { EXPECT_FALSE(absl::StrContains(Said(), "Sanitizer: ")) << Said(); }
+
   std::string socket() const { return absl::StrCat(folder.path(), "/sock"); }
 
   // With the folder's socket, data and the fake worker, unless `bare`.

@@ -8,6 +8,9 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
 #include "tests/support/short_folder.h"
 
 namespace kiln {
@@ -46,9 +49,13 @@ ProgramRun RunProgram(const std::vector<std::string>& words) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
-          .out = TextOf(out),
-          .err = TextOf(err)};
+  ProgramRun run = {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                    .out = TextOf(out),
+                    .err = TextOf(err)};
+  // A report of a sanitizer is shown, whatever the caller looks at.
+  if (absl::StrContains(run.err, "Sanitizer: "))
+    ADD_FAILURE() << absl::StrJoin(words, " ") << ":\n" << run.err;
+  return run;
 }
 
 }  // namespace kiln

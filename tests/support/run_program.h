@@ -15,7 +15,7 @@ struct ProgramRun {
 };
 
 // Runs words[0] with the other words as its arguments, without a terminal, and
-// waits for its end.
+// waits for its end. Fails the test where a sanitizer of the program's reports.
 ProgramRun RunProgram(const std::vector<std::string>& words);
 
 }  // namespace kiln
