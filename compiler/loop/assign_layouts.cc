@@ -1,32 +1,15 @@
 #include "compiler/loop/assign_layouts.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
-#include <variant>
 
-#include "absl/strings/string_view.h"
 #include "compiler/graph/op_table.h"
+#include "compiler/loop/image_products.h"
+#include "compiler/loop/price_layouts.h"
 
 namespace kiln {
 namespace {
-
-// Views that leave the dimensions in their order and number.
-constexpr absl::string_view kKeepDimensions[] = {
-    "aten.slice.Tensor",        "aten.narrow.default",
-    "aten.split.Tensor",        "aten.split_with_sizes.default",
-    "aten.chunk.default",       "aten.tensor_split.sections",
-    "aten.detach.default",      "aten.alias.default",
-    "aten.expand.default",      "aten.split.sizes",
-    "aten.unsafe_split.Tensor", "aten.unsafe_chunk.default"};
-
-bool IsConvolution(const Node& node) {
-  return node.op->name == "aten.convolution.default";
-}
-bool IsBackward(const Node& node) {
-  return node.op->name == "aten.convolution_backward.default";
-}
 
 bool HasImageRank(const TensorMeta& meta) {
   return meta.rank() == 4 || meta.rank() == 5;
@@ -47,12 +30,15 @@ class LayoutSpread {
     while (SpreadForward() || SpreadBackward()) {
     }
     LeaveWhatOnlyLeaves();
+    const LayoutBytes bytes = PriceChannelsLast(graph_, marked_);
+    if (bytes.saved == 0 || bytes.saved < bytes.added)
+      marked_.assign(marked_.size(), false);
     return std::move(marked_);
   }
 
  private:
   bool GoesChannelsLast(const Node& node) const {
-    if (!(IsConvolution(node) || IsBackward(node))) return false;
+    if (!(IsConvolution(node) || IsConvolutionBackward(node))) return false;
     const TensorMeta& image = graph_.meta(node.args[0].value());
     return HasImageRank(image) &&
            (IsHalf(image.dtype) || (image.dtype == DType::kFloat32 &&
@@ -72,7 +58,8 @@ class LayoutSpread {
       found = true;
       const size_t operands = IsConvolution(node) ? 2 : 3;
       for (size_t i = 0; i < operands; ++i) {
-        const std::optional<ValueId> base = BaseOf(node.args[i].value());
+        const std::optional<ValueId> base =
+            ShownResult(graph_, node.args[i].value());
         if (base.has_value()) seeds_.push_back(*base);
       }
       for (size_t r = 0; r < node.results.size() && r < 2; ++r) {
@@ -81,22 +68,6 @@ class LayoutSpread {
       }
     }
     return found;
-  }
-
-  // The result of a loop or step that the value is, or of which it is a view with the
-  // dimensions in order.
-  std::optional<ValueId> BaseOf(ValueId v) const {
-    for (;;) {
-      const uint32_t producer = graph_.value(v).node;
-      if (producer == Value::kNoNode) return std::nullopt;
-      const Node& node = graph_.nodes()[producer];
-      if (node.op->handling != Handling::kView) return v;
-      if (std::find(std::begin(kKeepDimensions), std::end(kKeepDimensions),
-                    node.op->name) == std::end(kKeepDimensions)) {
-        return std::nullopt;
-      }
-      v = node.args[0].value();
-    }
   }
 
   // The strides of an as_strided refer to the layout that the metas have.
@@ -128,7 +99,7 @@ class LayoutSpread {
       if (marked_[result.index]) return true;
     bool found = false;
     Graph::VisitValues(node, [&](ValueId v) {
-      const std::optional<ValueId> base = BaseOf(v);
+      const std::optional<ValueId> base = ShownResult(graph_, v);
       found = found || (base.has_value() && marked_[base->index]);
     });
     return found;
@@ -144,7 +115,7 @@ class LayoutSpread {
       if (Mark(result)) changed = true;
     }
     Graph::VisitValues(node, [&](ValueId v) {
-      const std::optional<ValueId> base = BaseOf(v);
+      const std::optional<ValueId> base = ShownResult(graph_, v);
       if (base.has_value() && graph_.meta(*base).rank() == rank)
         if (Mark(*base)) changed = true;
     });
@@ -166,7 +137,8 @@ class LayoutSpread {
 
   // Whether a view merges the channels with another dimension.
   bool Flattens(const Node& node) const {
-    if (node.op->handling != Handling::kView || !BaseOf(node.args[0].value()))
+    if (node.op->handling != Handling::kView ||
+        !ShownResult(graph_, node.args[0].value()))
       return false;
     const DimVector& from = graph_.meta(node.args[0].value()).sizes;
     const DimVector& to = graph_.meta(node.results[0]).sizes;
@@ -181,7 +153,7 @@ class LayoutSpread {
     for (const Node& node : graph_.nodes()) {
       if (Flattens(node)) continue;
       Graph::VisitValues(node, [&](ValueId v) {
-        const std::optional<ValueId> base = BaseOf(v);
+        const std::optional<ValueId> base = ShownResult(graph_, v);
         if (base.has_value() && node.op->handling != Handling::kView)
           read_[base->index] = true;
       });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/loop/image_products.h"
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
 
@@ -117,7 +118,9 @@ class ContractionWriter {
     return body().Cast(type, body().Load(copy.buffer, copy.dtype, index));
   }
 
-  absl::Status Finish(bool allow_tf32) {
+  // `whole_sums`: no part of a half type's sum is rounded, whatever the options
+  // say of products.
+  absl::Status Finish(bool allow_tf32, bool whole_sums = false) {
     const DType dtype = c_.result().view.dtype;
     c_.value = body().Cast(dtype, value_);
     c_.body = body().Take();
@@ -129,8 +132,9 @@ class ContractionWriter {
     const ArtifactOptions& options = n_.g.options;
     c_.allow_tf32 = dtype == DType::kFloat32 && allow_tf32;
     c_.allow_reduced_sums =
-        (dtype == DType::kFloat16 && options.allow_fp16_reduced_precision) ||
-        (dtype == DType::kBFloat16 && options.allow_bf16_reduced_precision);
+        !whole_sums &&
+        ((dtype == DType::kFloat16 && options.allow_fp16_reduced_precision) ||
+         (dtype == DType::kBFloat16 && options.allow_bf16_reduced_precision));
     // Products are so whoever computes them, and convolutions on the CPU.
     c_.deterministic =
         c_.form == Contraction::Form::kConvolution &&
@@ -227,31 +231,55 @@ Contraction ConvolutionOver(const NodeLowering& n, size_t first,
   return c;
 }
 
-// cuDNN adds a bias in a kernel of its own. A loop of ours goes into what follows.
-absl::Status PlusBias(NodeLowering& n, Contraction c) {
-  View& view = c.result().view;
-  const View result = view;
-  view.buffer = n.g.AddBuffer(BufferKind::kTemporary, view.dtype, view.sizes,
-                              view.strides);
-  const BufferId sum = view.buffer;
-  RETURN_IF_ERROR(ContractionWriter(n, std::move(c))
-                      .Finish(n.g.options.allow_tf32_convolution));
-  NestWriter nest = n.Write();
-  const DimVector at = nest.Iterate(result.sizes);
-  const DType type = ComputeType(result.dtype);
-  const ScalarId bias = nest.LoadAs(n.tensor(2), {at[1]}, type);
-  nest.StoreTo(
-      result.buffer, at,
-      nest.body.Op(ScalarOp::kAdd, nest.body.Cast(type, nest.LoadCell(sum, at)),
-                   bias));
-  nest.Finish();
-  return absl::OkStatus();
+// Images whose pixels lie side by side as matrices: [b, channels, pixels].
+std::optional<View> AsMatrices(const View& images) {
+  const DimVector dense = ContiguousStrides(images.sizes);
+  SymExpr pixels = 1;
+  for (size_t d = 2; d < images.sizes.size(); ++d) {
+    pixels *= images.sizes[d];
+    if (!images.sizes[d].Is(1) && !(images.strides[d] == dense[d]))
+      return std::nullopt;
+  }
+  View view = images;
+  view.sizes = {images.sizes[0], images.sizes[1], pixels};
+  view.strides = {images.strides[0], images.strides[1], SymExpr(1)};
+  // An image of one channel has the stride of none.
+  if (images.sizes[1].Is(1)) view.strides[1] = pixels;
+  return view;
 }
 
-// convolution(input, weight, bias, stride, padding, dilation, transposed,
-// output_padding, groups).
-absl::Status Convolution(NodeLowering& n) {
-  View x = ImageOperand(n, 0), w = ImageOperand(n, 1), y = ResultView(n, 0);
+// An image product (image_products.h): the result's images, or, of the weights
+// transposed, the gradient's. None where an array does not lie channels-first.
+std::optional<Contraction> ImageProduct(const View& images, const View& weights,
+                                        bool transposed, const View& result) {
+  std::optional<View> b = AsMatrices(images), c = AsMatrices(result);
+  if (!b.has_value() || !c.has_value()) return std::nullopt;
+  View a = weights;  // one for all images
+  const size_t row = transposed ? 1 : 0, column = transposed ? 0 : 1;
+  a.sizes = {images.sizes[0], weights.sizes[row], weights.sizes[column]};
+  a.strides = {SymExpr(0), weights.strides[row], weights.strides[column]};
+  Contraction product;
+  product.extents = {images.sizes[0], a.sizes[1], b->sizes[2], a.sizes[2]};
+  const DimVector axes = AxesFrom(0, 4);  // b, m, n, k
+  product.operands[Contraction::kA] = {std::move(a),
+                                       {axes[0], axes[1], axes[3]}};
+  product.operands[Contraction::kB] = {*std::move(b),
+                                       {axes[0], axes[3], axes[2]}};
+  product.operands[Contraction::kC] = {*std::move(c),
+                                       {axes[0], axes[1], axes[2]}};
+  return product;
+}
+
+// The sums of a convolution, and the bias of each channel where a library adds it.
+absl::Status ConvolutionSums(NodeLowering& n, View x, View w, View y,
+                             bool biased) {
+  const bool allow_tf32 = n.g.options.allow_tf32_convolution;
+  if (IsImageProduct(n.g.graph, n.node)) {
+    std::optional<Contraction> product = ImageProduct(x, w, false, y);
+    if (product.has_value())
+      return ContractionWriter(n, *std::move(product))
+          .Finish(allow_tf32, /*whole_sums=*/true);
+  }
   // A transposed one writes the image of the direct one that has its input for a
   // result.
   const bool transposed = BoolOf(n.arg(6));
@@ -262,12 +290,36 @@ absl::Status Convolution(NodeLowering& n) {
   c.operands[Contraction::kB].view = std::move(w);
   c.operands[Contraction::kC].view = std::move(y);
   const SymExpr channel = c.result().index[1];
-  const bool biased = !n.arg(2).is_none();
-  if (biased && n.g.graph.device == DeviceType::kCuda)
-    return PlusBias(n, std::move(c));
   ContractionWriter writer(n, std::move(c));
   if (biased) writer.Add(writer.Load(2, {channel}));
-  return writer.Finish(n.g.options.allow_tf32_convolution);
+  return writer.Finish(allow_tf32);
+}
+
+// convolution(input, weight, bias, stride, padding, dilation, transposed,
+// output_padding, groups).
+absl::Status Convolution(NodeLowering& n) {
+  View x = ImageOperand(n, 0), w = ImageOperand(n, 1);
+  const View y = ResultView(n, 0);
+  const bool biased = !n.arg(2).is_none();
+  // cuDNN adds a bias in a kernel of its own. A loop of ours goes into what
+  // follows.
+  const bool apart = biased && n.g.graph.device == DeviceType::kCuda;
+  View sums = y;
+  if (apart) {
+    sums.buffer =
+        n.g.AddBuffer(BufferKind::kTemporary, y.dtype, y.sizes, y.strides);
+  }
+  RETURN_IF_ERROR(
+      ConvolutionSums(n, std::move(x), std::move(w), sums, biased && !apart));
+  if (!apart) return absl::OkStatus();
+  NestWriter nest = n.Write();
+  const DimVector at = nest.Iterate(y.sizes);
+  const DType type = ComputeType(y.dtype);
+  const ScalarId bias = nest.LoadAs(n.tensor(2), {at[1]}, type);
+  const ScalarId sum = nest.body.Cast(type, nest.LoadCell(sums.buffer, at));
+  nest.StoreTo(y.buffer, at, nest.body.Op(ScalarOp::kAdd, sum, bias));
+  nest.Finish();
+  return absl::OkStatus();
 }
 
 // convolution_backward(grad, input, weight, bias_sizes, stride, padding,
@@ -281,6 +333,7 @@ absl::Status ConvolutionBackward(NodeLowering& n) {
                      "bias, which decompose makes a sum");
   }
   const bool transposed = BoolOf(n.arg(7));
+  const bool allow_tf32 = n.g.options.allow_tf32_convolution;
   const size_t image = transposed ? 0 : 1, result = transposed ? 1 : 0;
   const Contraction shape = ConvolutionOver(
       n, 4, n.meta(image).sizes, n.meta(2).sizes, n.meta(result).sizes);
@@ -294,8 +347,16 @@ absl::Status ConvolutionBackward(NodeLowering& n) {
       c.operands[place].view =
           written ? ResultView(n, r) : ImageOperand(n, args[place]);
     }
-    RETURN_IF_ERROR(ContractionWriter(n, std::move(c))
-                        .Finish(n.g.options.allow_tf32_convolution));
+    std::optional<Contraction> product;
+    if (c.written == Contraction::kA && IsImageProduct(n.g.graph, n.node)) {
+      product = ImageProduct(c.operands[Contraction::kC].view,
+                             c.operands[Contraction::kB].view, true,
+                             c.operands[Contraction::kA].view);
+    }
+    const bool whole_sums = product.has_value();
+    if (whole_sums) c = *std::move(product);
+    RETURN_IF_ERROR(
+        ContractionWriter(n, std::move(c)).Finish(allow_tf32, whole_sums));
   }
   return absl::OkStatus();
 }

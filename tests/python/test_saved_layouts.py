@@ -81,6 +81,26 @@ def test_a_saved_image_is_not_copied():
     torch.testing.assert_close(found, due, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("edge, kept", [(8, True), (9, False)])
+def test_products_of_whole_vectors_of_pixels_are_saved_as_they_are(edge, kept):
+    def fn(x, w):
+        return F.conv2d(F.conv2d(x, w).sigmoid(), w).sin()
+
+    x = torch.randn(2, 4, edge, edge)
+    w = torch.randn(4, 4, 1, 1, requires_grad=True)
+    saved = []
+
+    def pack(tensor):
+        saved.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        torch.compile(fn, backend="kiln", fullgraph=True)(x, w)
+    beside = [t for t in saved if t.shape == x.shape and t.data_ptr() != x.data_ptr()]
+    assert beside
+    assert all(t.is_contiguous() == kept for t in beside), layouts(beside)
+
+
 def test_the_option_leaves_layouts_alone():
     model = Net()
     x = torch.randn(2, 3, 10, 12, requires_grad=True)

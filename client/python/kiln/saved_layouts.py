@@ -39,6 +39,17 @@ def _goes_channels_last(node: fx.Node) -> bool:
     )
 
 
+def _is_image_product(node: fx.Node) -> bool:
+    """Whether the compiler takes a convolution for a product of each image as it lies
+    (compiler/loop/image_products.h)."""
+    image, weights = value_of(node.args[0]), value_of(node.args[1])
+    stride, padding, _, transposed, _, groups = node.args[3:9]
+    pixels = image.shape[2:].numel() if all(isinstance(n, int) for n in image.shape[2:]) else 0
+    whole = pixels > 0 and pixels * image.element_size() % _VECTOR_BYTES == 0
+    one_each = all(n == 1 for n in (*weights.shape[2:], *stride)) and not any(padding)
+    return whole and one_each and not transposed and groups == 1
+
+
 def _rank(node: fx.Node) -> int:
     """Of a node's result, or of the first of its results."""
     value = value_of(node)
@@ -49,14 +60,18 @@ def _rank(node: fx.Node) -> int:
 
 def _images(graph: fx.Graph) -> set[fx.Node]:
     """What such a convolution reads or computes, and what has the same rank beside it; nothing
-    where one is in groups."""
+    where one is in groups, or all are products."""
     pending = []
+    products = True
     for node in graph.find_nodes(op="call_function", target=_aten.convolution.default):
         if _goes_channels_last(node):
             if node.args[8] != 1:
                 return set()
+            products = products and _is_image_product(node)
             pending += [node, *node.all_input_nodes]
     images: set[fx.Node] = set()
+    if products:
+        return images
     while pending:
         node = pending.pop()
         if node in images or node.op != "call_function" or is_view(node):

@@ -125,8 +125,9 @@ TEST(PlanMeaning, ConvolutionsOfHalfTypesTakeTheirBatchNormAndRelu) {
 
 TEST(PlanMeaning, ConvolutionsOfHalfTypesTakeWhatIsAddedBeforeTheirRelu) {
   constexpr char kText[] = R"(
-      graph @g() on cuda(%x: bf16[2, 8, 6, 4], %w: bf16[8, 8, 1, 1], %b: bf16[8]) -> (%y) {
-        %k = convolution(%x, %w, %b, [1, 1], [0, 0], [1, 1], false, [0, 0], 1)
+      graph @g() on cuda(%x: bf16[2, 8, 6, 4] strides [192, 1, 32, 8], %w: bf16[8, 8, 3, 3],
+                         %b: bf16[8]) -> (%y) {
+        %k = convolution(%x, %w, %b, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
         %z = sin(%x)
         %s = add.Tensor(%z, %k)
         %r = relu(%s)
