@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/graph/attention_choice.h"
 #include "compiler/schedule/contraction_loops.h"
 #include "compiler/schedule/library_epilogue.h"
+#include "compiler/schedule/nest_price.h"
+#include "compiler/schedule/window_loops.h"
 
 namespace kiln {
 namespace {
@@ -66,6 +69,46 @@ Bound BoundOf(const Contraction& c, const Target& target) {
   if (many || tall) return {true, "tiny products"};
   return {false, tiny > 0 ? "few products with a small size"
                           : "a product of matrices"};
+}
+
+// What cuDNN's engine takes for a product of a depthwise convolution: 0.76 to 1.0 ps
+// channels-first, 2.5 to 3.9 channels-last on an H100 (bench/records/
+// h100_contractions.md), which has this many multiprocessors.
+constexpr double kDepthwiseNs = 0.00076;
+constexpr double kDepthwiseChannelsLastNs = 0.0025;
+constexpr double kMultiprocessors = 132;
+
+double LibraryNs(const Contraction& c, const ShapeEnv& shapes,
+                 const Target& target) {
+  bool channels_last = false;
+  for (const size_t place : {Contraction::kA, Contraction::kC})
+    channels_last = channels_last || c.operands[place].view.strides[1].Is(1);
+  return kLaunchNs +
+         WindowProducts(c, shapes) *
+             (channels_last ? kDepthwiseChannelsLastNs : kDepthwiseNs) *
+             kMultiprocessors / target.multiprocessors;
+}
+
+// Nests of ours for the convolution, where they are cheaper than cuDNN's kernel.
+// `found` says whether there are any.
+std::optional<WindowLoops> CheaperLoops(const Contraction& c,
+                                        const std::vector<Buffer>& buffers,
+                                        const ShapeEnv& shapes,
+                                        const Target& target, bool& found) {
+  found = false;
+  if (target.kind == TargetKind::kCpu) return std::nullopt;
+  std::optional<WindowLoops> loops = WindowLoopsOf(c, buffers, shapes);
+  if (!loops.has_value()) return std::nullopt;
+  found = true;
+  LoopProgram alone;
+  alone.shapes = shapes;
+  alone.buffers = buffers;
+  for (const Buffer& buffer : loops->buffers) alone.buffers.push_back(buffer);
+  NestPricer pricer(alone, target);
+  double ns = 0;
+  for (const LoopNest& nest : loops->nests) ns += pricer.PriceOf(nest);
+  if (ns >= LibraryNs(c, shapes, target)) return std::nullopt;
+  return loops;
 }
 
 std::string ExplainAttention(const Attention& a, ShapeEnv shapes,
@@ -160,9 +203,15 @@ ContractionChoice ChooseContraction(const Contraction& c,
                                     const Target& target) {
   std::string library;
   const bool taken = LibraryTakes(c, buffers, target, library);
-  if (c.form != Contraction::Form::kProduct)
-    return {ComputedBy::kLibrary,
-            absl::StrCat(library, ": loops of ours have no convolution")};
+  if (c.form != Contraction::Form::kProduct) {
+    bool found = false;
+    if (CheaperLoops(c, buffers, shapes, target, found).has_value())
+      return {ComputedBy::kLoops, "own loops, a window for each channel"};
+    return {
+        ComputedBy::kLibrary,
+        absl::StrCat(library, found ? ": loops of ours would take longer"
+                                    : ": loops of ours have no convolution")};
+  }
   const Bound bound = BoundOf(c, target);
   if (taken && !bound.by_memory)
     return {ComputedBy::kLibrary, absl::StrCat(library, ": ", bound.ground)};
@@ -178,16 +227,33 @@ ContractionChoice ChooseContraction(const Contraction& c,
 
 int64_t ChooseContractions(LoopProgram& program, const Target& target) {
   int64_t changed = 0;
+  std::vector<LoopStep> steps;
+  steps.reserve(program.steps.size());
   for (LoopStep& step : program.steps) {
     const auto* c = std::get_if<Contraction>(&step);
-    if (c == nullptr) continue;
+    if (c == nullptr) {
+      steps.push_back(std::move(step));
+      continue;
+    }
     const ContractionChoice choice =
         ChooseContraction(*c, program.buffers, program.shapes, target);
-    if (choice.by == ComputedBy::kLibrary) continue;
+    if (choice.by == ComputedBy::kLibrary) {
+      steps.push_back(std::move(step));
+      continue;
+    }
     program.own_contractions.push_back(Line(*c, choice));
-    step = NestOf(*c, program.buffers, program.shapes).value();
     ++changed;
+    if (c->form == Contraction::Form::kProduct) {
+      steps.push_back(NestOf(*c, program.buffers, program.shapes).value());
+      continue;
+    }
+    WindowLoops loops =
+        WindowLoopsOf(*c, program.buffers, program.shapes).value();
+    for (LoopNest& nest : loops.nests) steps.push_back(std::move(nest));
+    for (Buffer& buffer : loops.buffers)
+      program.buffers.push_back(std::move(buffer));
   }
+  program.steps = std::move(steps);
   return changed;
 }
 

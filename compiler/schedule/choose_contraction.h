@@ -38,14 +38,16 @@ struct ContractionChoice {
 // Decides what computes a verified contraction. Generated loops take products whose
 // time goes into memory and not into multiplications, since there fusion saves more
 // than a library: outer products, products with a vector, many tiny ones. They also
-// take what no library computes. An unknown size is not a reason to choose loops.
+// take what no library computes. An unknown size is not a reason to choose loops. On
+// CUDA they take a convolution with a window for each channel, and its gradients, where
+// their price (nest_price.h) is below what cuDNN's kernel was measured to take.
 ContractionChoice ChooseContraction(const Contraction& contraction,
                                     const std::vector<Buffer>& buffers,
                                     const ShapeEnv& shapes,
                                     const Target& target);
 
 // Replaces the contractions that generated loops compute by nests, and lists them in the
-// program's own_contractions. Returns how many. Linear in steps.
+// program's own_contractions. May add temporaries. Returns how many. Linear in steps.
 int64_t ChooseContractions(LoopProgram& program, const Target& target);
 
 // A line for each contraction, without a newline: first those that became loops, then
