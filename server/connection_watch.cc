@@ -91,7 +91,9 @@ void ConnectionWatch::WatchedCall::HearAnswer() {
 }
 
 void ConnectionWatch::WatchedCall::HearReset() {
-  if (connection_ != nullptr) watch_->CountReset(*connection_);
+  // Held until it is counted: the call may end meanwhile.
+  const std::shared_ptr<Connection> connection = connection_;
+  if (connection != nullptr) watch_->CountReset(*connection);
 }
 
 void ConnectionWatch::HearReset(const std::string& peer) {
