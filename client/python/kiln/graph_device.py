@@ -175,19 +175,25 @@ def _clean_libraries() -> Iterator[None]:
 
 
 class Capture(torch.cuda.CUDAGraph):
-    """A graph whose capture ends also where something has broken it."""
+    """A graph whose capture ends also where something has broken it, on the stream that it began on
+    whichever one is current then."""
+
+    def capture_begin(self, *args: object, **kwargs: object) -> None:
+        self._stream = torch.cuda.current_stream()
+        super().capture_begin(*args, **kwargs)
 
     def capture_end(self) -> None:
-        try:
-            super().capture_end()
-        except RuntimeError:
-            self._end_another()
-            raise
+        with torch.cuda.stream(self._stream):
+            try:
+                super().capture_end()
+            except RuntimeError:
+                self._end_another()
+                raise
 
     def _end_another(self) -> None:
         """The driver has ended the broken one, and PyTorch up to 2.11 has not let go of the pool. It
         will where it can end one, in which nothing was captured. Later ones have, and refuse."""
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        stream = ctypes.c_void_p(self._stream.cuda_stream)
         if ctypes.CDLL("libcuda.so.1").cuStreamBeginCapture_v2(stream, _OF_THIS_THREAD) != 0:
             return
         with warnings.catch_warnings(), contextlib.suppress(RuntimeError):

@@ -68,6 +68,31 @@ def test_what_an_operator_raises_ends_the_call(calls_before, kept):
         assert torch.equal(first, x + step + 1)
         assert torch.equal(alive, x + 1)
     assert state()["state"] == "execution"
+
+
+def test_an_operator_that_raises_on_a_stream_of_its_own_leaves_it_no_capture():
+    side, ran = torch.cuda.Stream(), []
+
+    @operator
+    def strays(x):
+        ran.append(None)
+        if len(ran) == 2:  # in the capture
+            torch.cuda.set_stream(side)
+            raise LookupError("on the side")
+        return x * 2
+
+    current, called = torch.cuda.current_stream(), graphs(lambda x: strays(x + 1) * 3)
+    x = torch.rand(64, device="cuda")
+    called(x)
+    with pytest.raises(LookupError, match="on the side"):
+        called(x)
+    assert torch.cuda.current_stream() == current
+    with torch.cuda.stream(side):
+        assert not torch.cuda.is_current_stream_capturing()
+    for step in range(3):
+        torch.testing.assert_close(called(x + step), (x + step + 1) * 6)
+    assert (recordings(), graph_device._unended_captures) == (1, [])
+
     if kept:
         del error
         gc.collect()
