@@ -1,6 +1,5 @@
 #include "runtime/plan_graphs/input_copies.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "proto/base/status.h"
@@ -8,22 +7,10 @@
 namespace kiln {
 namespace {
 
-// Whether the elements lie side by side, in whatever order.
-bool IsRun(const Tensor& tensor) {
-  std::vector<std::pair<int64_t, int64_t>> dims;  // strides with their sizes
-  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
-    if (tensor.sizes[d] != 1) {
-      dims.emplace_back(tensor.strides[d], tensor.sizes[d]);
-    }
-  }
-  std::sort(dims.begin(), dims.end());
-  int64_t elements = 1;
-  for (const auto& [stride, size] : dims) {
-    if (stride != elements) return false;
-    elements *= size;
-  }
-  return true;
-}
+// Bytes between elements that are copied with them, so that an input goes with the
+// launch of all. Too low: inputs wait for a launch each, which takes a host some
+// microseconds. Too high: a GPU copies longer than that for nothing.
+constexpr int64_t kMostGapBytes = int64_t{1} << 20;
 
 }  // namespace
 
@@ -36,15 +23,25 @@ Tensor WithoutRepeats(const Tensor& tensor) {
   return once;
 }
 
+int64_t SpannedBytes(const Tensor& tensor) {
+  if (NumElements(tensor.sizes) == 0) return 0;
+  int64_t last = 0;
+  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
+    last += (tensor.sizes[d] - 1) * tensor.strides[d];
+  }
+  return (last + 1) * SizeInBytes(tensor.dtype);
+}
+
 void InputCopies::Add(int input, Tensor to) {
-  const int64_t elements = NumElements(to.sizes);
-  if (elements == 0) return;
-  if (!IsRun(to)) {
+  const int64_t bytes = NumElements(to.sizes) * SizeInBytes(to.dtype);
+  if (bytes == 0) return;
+  const int64_t spanned = SpannedBytes(to);
+  if (spanned - bytes > kMostGapBytes) {
     strided_.push_back({input, std::move(to)});
     return;
   }
   runs_.push_back(input);
-  copies_.push_back({nullptr, to.data, elements * SizeInBytes(to.dtype)});
+  copies_.push_back({nullptr, to.data, spanned});
 }
 
 absl::Status InputCopies::Put(absl::FunctionRef<const void*(int input)> address,

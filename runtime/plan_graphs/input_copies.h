@@ -1,6 +1,7 @@
 #ifndef KILN_RUNTIME_PLAN_GRAPHS_INPUT_COPIES_H_
 #define KILN_RUNTIME_PLAN_GRAPHS_INPUT_COPIES_H_
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,15 +17,20 @@ namespace kiln {
 // stride is 0.
 Tensor WithoutRepeats(const Tensor& tensor);
 
+// Bytes from the first element to the end of the last.
+int64_t SpannedBytes(const Tensor& tensor);
+
 // Copies a call's inputs to where a graph has them, in the form that they had when
-// it was recorded: all that are runs of bytes, in whatever order of dimensions, at
-// once (Device::CopyAll), others each for itself. One thread at a time.
+// it was recorded: at once (Device::CopyAll), each with what lies between its
+// elements; one with more than a mebibyte between them for itself. One thread at a
+// time.
 class InputCopies {
  public:
   explicit InputCopies(std::shared_ptr<Device> device)
       : device_(std::move(device)) {}
 
-  // `to`: where `input` goes, with its sizes and strides; no owner.
+  // `to`: where `input` goes, with its sizes and strides; no owner. All bytes that
+  // it spans are this copy's.
   void Add(int input, Tensor to);
 
   // Puts them on `stream`. `address` gives an input's first element.

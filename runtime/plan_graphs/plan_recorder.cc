@@ -50,16 +50,6 @@ class Dropper final : public InputObserver {
   std::vector<InputValue>& inputs_;
 };
 
-// Bytes from the first element to the end of the last.
-int64_t SpannedBytes(const Tensor& tensor) {
-  if (NumElements(tensor.sizes) == 0) return 0;
-  int64_t last = 0;
-  for (size_t d = 0; d < tensor.sizes.size(); ++d) {
-    last += (tensor.sizes[d] - 1) * tensor.strides[d];
-  }
-  return (last + 1) * SizeInBytes(tensor.dtype);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PlanRecorder>> PlanRecorder::Make(

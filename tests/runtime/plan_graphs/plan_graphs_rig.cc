@@ -1,5 +1,8 @@
 #include "tests/runtime/plan_graphs/plan_graphs_rig.h"
 
+#include <numeric>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 
 namespace kiln {
@@ -51,8 +54,10 @@ std::string MutatingPlan() {
                       View(0), " }");
 }
 
-Tensor Vector(float first) {
-  Tensor tensor = FloatTensor({4}, {first, first + 1, first + 2, first + 3});
+Tensor Vector(float first, int64_t elements) {
+  std::vector<float> values(elements);
+  std::iota(values.begin(), values.end(), first);
+  Tensor tensor = FloatTensor({elements}, values);
   tensor.device = DeviceKind::kNull;
   return tensor;
 }

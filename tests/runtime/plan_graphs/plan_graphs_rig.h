@@ -1,6 +1,7 @@
 #ifndef KILN_TESTS_RUNTIME_PLAN_GRAPHS_PLAN_GRAPHS_RIG_H_
 #define KILN_TESTS_RUNTIME_PLAN_GRAPHS_PLAN_GRAPHS_RIG_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,7 +29,7 @@ std::string TwoResultsPlan();
 std::string MutatingPlan();
 
 // 1, 2, 3, 4 for 1; on the null device.
-Tensor Vector(float first);
+Tensor Vector(float first, int64_t elements = 4);
 // As a caller in C has an input: he knows its memory and its form alone.
 InputView Bare(const Tensor& tensor);
 
