@@ -49,9 +49,14 @@ std::vector<std::string> Executor::LibraryCalls() const {
   return lines;
 }
 
-absl::Status Executor::Settle(absl::Span<const InputView> inputs,
-                              const RunOptions& options, Look look,
-                              CallFrame& frame) const {
+absl::Status Executor::Check(absl::Span<const InputValue> inputs) const {
+  RETURN_IF_ERROR(CheckPlaces(inputs, artifact_->device().traits()));
+  CallFrame frame(*plan_, artifact_->shared_device());
+  return Bind(ViewsOf(inputs), Look::kAtInputs, frame);
+}
+
+absl::Status Executor::Bind(absl::Span<const InputView> inputs, Look look,
+                            CallFrame& frame) const {
   const Plan& plan = *plan_->plan;
   if (look == Look::kAtInputs) RETURN_IF_ERROR(CheckKinds(plan, inputs));
   RETURN_IF_ERROR(BindSymbols(plan, inputs, absl::MakeSpan(frame.symbols)));
@@ -59,9 +64,14 @@ absl::Status Executor::Settle(absl::Span<const InputView> inputs,
     RETURN_IF_ERROR(CheckGuards(artifact_->view().guards(), frame.symbols));
   }
   EvaluateWave(*plan_, 0, frame);
-  RETURN_IF_ERROR(look == Look::kAtInputs
-                      ? CheckInputs(plan, inputs, frame.values)
-                      : CheckAddresses(inputs));
+  return look == Look::kAtInputs ? CheckInputs(plan, inputs, frame.values)
+                                 : CheckAddresses(inputs);
+}
+
+absl::Status Executor::Settle(absl::Span<const InputView> inputs,
+                              const RunOptions& options, Look look,
+                              CallFrame& frame) const {
+  RETURN_IF_ERROR(Bind(inputs, look, frame));
   PlaceInputs(*plan_, inputs, frame);
   RETURN_IF_ERROR(PlaceWave(*plan_, 0, options, frame, *artifact_));
   return PlaceSeed(*plan_, options, frame);

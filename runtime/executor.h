@@ -52,6 +52,9 @@ class Executor {
   absl::StatusOr<std::vector<OutputValue>> Run(
       absl::Span<const InputValue> inputs, const RunOptions& options) const;
 
+  // What Run looks at before it begins: its GUARD_FAILED.
+  absl::Status Check(absl::Span<const InputValue> inputs) const;
+
   // Run for inputs that a guard table of this plan has let through
   // (client/guard_table.h), on this executor's device: of what Run checks only
   // addresses are left to be looked at. With hundreds of inputs a second look is
@@ -74,6 +77,9 @@ class Executor {
   absl::StatusOr<std::vector<OutputValue>> RunOnFrame(
       absl::Span<const InputView> inputs, const RunOptions& options,
       Look look) const;
+  // Looks at the inputs, and gives the frame the values that follow from them.
+  absl::Status Bind(absl::Span<const InputView> inputs, Look look,
+                    CallFrame& frame) const;
   // All of a run that comes before its steps.
   absl::Status Settle(absl::Span<const InputView> inputs,
                       const RunOptions& options, Look look,

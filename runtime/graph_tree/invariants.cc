@@ -1,6 +1,7 @@
 #include "runtime/graph_tree/invariants.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -22,11 +23,16 @@ bool ManagedInputsHaveMoved(const Node& node, const Call& call) {
   return false;
 }
 
+// On the way of each replay, and mostly false: no branch an input.
 bool AnyInputHasMoved(const Node& node, const Call& call) {
-  for (int input = 0; input < static_cast<int>(call.inputs.size()); ++input) {
-    if (HasMoved(node, call, input)) return true;
+  const void* const* recorded = node.addresses.data();
+  uintptr_t moved = 0;
+  for (const Input& input : call.inputs) {
+    const auto at = reinterpret_cast<uintptr_t>(*recorded++);
+    const auto now = reinterpret_cast<uintptr_t>(input.address);
+    moved |= at == 0 ? 0 : at ^ now;
   }
-  return false;
+  return moved != 0;
 }
 
 // Nodes before `node`.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/artifact.pb.h"
 #include "proto/base/status.h"
+#include "runtime/check_inputs.h"
 
 namespace kiln {
 namespace {
@@ -23,6 +24,20 @@ graph_tree::FunctionOptions OptionsOf(const GraphOptions& given) {
           .mutation_of_managed_inputs = given.mutation_of_results,
           .check_pool = given.check_pool,
           .skip_is_error = given.skip_is_error};
+}
+
+// Whether all tensors have an address.
+bool FillIn(const PlanCall& from, std::vector<graph_tree::Input>& inputs) {
+  inputs.resize(from.size());
+  graph_tree::Input* to = inputs.data();
+  bool all = true;
+  from.ForEachView([&](const InputView& view) {
+    const void* const address = view.is_tensor ? view.data : nullptr;
+    all &= address != nullptr || !view.is_tensor;
+    *to++ = {.is_tensor = view.is_tensor, .address = address};
+    return true;
+  });
+  return all;
 }
 
 }  // namespace
@@ -50,7 +65,7 @@ int PlanGraphs::Add(std::shared_ptr<const Executor> executor,
                     std::vector<int> static_inputs) {
   const wire::LaunchPlan& wire =
       executor->artifact().view().message().compiled().plan();
-  auto plan = std::make_unique<Plan>(CallKey(wire, device_->traits()));
+  auto plan = std::make_unique<Plan>(CallKey(wire));
   for (int i = 0; i < wire.inputs_size(); ++i) {
     if (wire.inputs(i).mutated()) plan->mutated_inputs.push_back(i);
   }
@@ -79,8 +94,8 @@ absl::Status PlanGraphs::LimitSizes(Plan& plan, const PlanCall& call,
         function, "skipping cudagraphs due to dynamic shape ops");
   }
   const auto& sizes = options_.capture_sizes;
-  if (!sizes.empty() && std::find(sizes.begin(), sizes.end(),
-                                  plan.key.Symbols(call)) == sizes.end()) {
+  if (!sizes.empty() &&
+      std::find(sizes.begin(), sizes.end(), plan.key.Of(call)) == sizes.end()) {
     return tree_->GoWithoutGraph(function, "");
   }
   if (++plan.sizes == options_.sizes_warn_limit + 1 && plan.sizes > 1) {
@@ -124,6 +139,7 @@ absl::Status PlanGraphs::CheckValid(PlanCall& call) const {
 
 absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(
     int plan, std::vector<InputValue> inputs, const CallOptions& options) {
+  RETURN_IF_ERROR(plans_[plan]->body.executor->Check(inputs));
   PlanCall call;
   call.inputs = std::move(inputs);
   call.seed = options.seed;
@@ -142,18 +158,13 @@ absl::StatusOr<std::vector<OutputValue>> PlanGraphs::RunViews(
 
 absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(int plan,
                                                          PlanCall& from) {
-  RETURN_IF_ERROR(CheckValid(from));
-  ASSIGN_OR_RETURN(const int function, FunctionFor(*plans_[plan], from));
   graph_tree::Call call;
   call.caller = &from;
   call.inputs = std::move(room_);
-  call.inputs.resize(from.size());
-  graph_tree::Input* to = call.inputs.data();
-  from.ForEachView([&to](const InputView& view) {
-    *to++ = {.is_tensor = view.is_tensor,
-             .address = view.is_tensor ? view.data : nullptr};
-    return true;
-  });
+  const bool has_addresses = FillIn(from, call.inputs);
+  if (!has_addresses) RETURN_IF_ERROR(CheckAddresses(from.views));
+  RETURN_IF_ERROR(CheckValid(from));
+  ASSIGN_OR_RETURN(const int function, FunctionFor(*plans_[plan], from));
   ASSIGN_OR_RETURN(const CurrentDevice current, device_->MakeCurrent());
   RETURN_IF_ERROR(recorder_->order().Begin(from.stream));
   const absl::Status status = tree_->Run(function, call);

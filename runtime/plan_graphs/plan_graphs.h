@@ -57,14 +57,14 @@ class PlanGraphs {
   // path of the last call has ended.
   void Remove(int plan);
 
-  // Calls it. Errors: those of Executor::Run and of GraphTree::Run. A plan is
-  // recorded, and replayed, only for inputs that it takes; guards that the
-  // artifact has on more than their forms are the caller's to look at.
-  // Views are of memory that the caller keeps while the call goes on; of one
-  // without a tensor, a result of graphs is known by where it starts.
+  // Calls it. Errors: those of Executor::Run and of GraphTree::Run.
   absl::StatusOr<std::vector<OutputValue>> Run(int plan,
                                                std::vector<InputValue> inputs,
                                                const CallOptions& options);
+  // The same for inputs that a guard table of the plan has let through, as
+  // Executor::RunGuarded takes them. Views are of memory that the caller keeps
+  // while the call goes on; of one without a tensor, a result of graphs is known
+  // by where it starts.
   absl::StatusOr<std::vector<OutputValue>> RunViews(
       int plan, absl::Span<const InputView> inputs, const CallOptions& options);
 

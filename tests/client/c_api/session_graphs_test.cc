@@ -169,6 +169,31 @@ TEST_F(SessionGraphs, TheSecondRunIsRecordedAndTheThirdIsOneLaunch) {
   EXPECT_EQ(report.recorded_copied_inputs, 1);
 }
 
+TEST_F(SessionGraphs, WhatNoRunTakesIsRefusedWhereThereIsARecordingToo) {
+  ASSERT_NO_FATAL_FAILURE(Open(KILN_CUDA, 1));
+  Matrix x(1);
+  for (int i = 0; i < 3; ++i) CountedRun(x, w_);
+  static const int64_t transposed[] = {1, kRows};
+  KilnValue wrong[] = {ValueOf(x.data), ValueOf(x.data), ValueOf(nullptr)};
+  wrong[0].dtype = KILN_INT32;
+  wrong[1].strides = transposed;
+  const Counts before = CountsNow();
+  for (const KilnValue& value : wrong) {
+    const KilnValue inputs[] = {value, ValueOf(w_.data)};
+    KilnRunOptions options = {};
+    options.struct_size = sizeof(options);
+    KilnResults* none = nullptr;
+    KilnStatus* const status =
+        kiln_run_with(callable_, inputs, 2, &options, &none);
+    ASSERT_NE(status, nullptr);
+    EXPECT_THAT(kiln_status_message(status), HasSubstr("input 0: "));
+    kiln_status_free(status);
+  }
+  EXPECT_EQ(CountsNow().put, before.put);
+  EXPECT_EQ(CountsNow().graphs, before.graphs);
+  EXPECT_EQ(CountedRun(x, w_).graphs, 1);
+}
+
 TEST_F(SessionGraphs, WithoutTheOptionNothingIsCaptured) {
   ASSERT_NO_FATAL_FAILURE(Open(KILN_CUDA, 0));
   kiln_session_mark_step_begin(session_);

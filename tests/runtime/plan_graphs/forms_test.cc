@@ -89,7 +89,7 @@ TEST_F(Forms, AnOffsetThatAPlanReadsTellsRecordingsApart) {
   EXPECT_EQ(counters().recordings, 3);
 }
 
-TEST_F(Forms, AnotherDtypeIsRefusedAfterARecordingToo) {
+TEST_F(Forms, AnotherFormIsRefusedAfterARecordingToo) {
   const int copy = Add(CopyPlan());
   for (int i = 0; i < 3; ++i) Begin(copy, {Vector(1)});
   Tensor bytes = Vector(1);
@@ -97,10 +97,22 @@ TEST_F(Forms, AnotherDtypeIsRefusedAfterARecordingToo) {
   const absl::Status refused = graphs_->Run(copy, {bytes}, {}).status();
   EXPECT_THAT(refused.message(), HasSubstr("input 0: "));
   EXPECT_THAT(refused.message(), HasSubstr("f32"));
-  const absl::Status of_view =
-      graphs_->RunViews(copy, {Bare(bytes)}, {}).status();
-  EXPECT_EQ(of_view.message(), refused.message());
+  Tensor longer = Vector(1, 8);
+  EXPECT_THAT(graphs_->Run(copy, {longer}, {}).status().message(),
+              HasSubstr("input 0: size 0 is 8, 4 is due"));
   EXPECT_EQ(FloatValues(Begin(copy, {Vector(4)})[0])[0], 4);
+}
+
+// Which no guard looks at.
+TEST_F(Forms, AnInputWithoutAnAddressIsRefusedAfterARecordingToo) {
+  const int copy = Add(CopyPlan());
+  for (int i = 0; i < 3; ++i) Results(copy, Vector(1));
+  Tensor nowhere = Vector(1);
+  nowhere.data = nullptr;
+  EXPECT_THAT(graphs_->RunViews(copy, {Bare(nowhere)}, {}).status().message(),
+              HasSubstr("input 0: has no address"));
+  EXPECT_EQ(FloatValues(std::get<Tensor>(Results(copy, Vector(4))[0]))[0], 4);
+  EXPECT_EQ(counters().recordings, 1);
 }
 
 }  // namespace
