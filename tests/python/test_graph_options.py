@@ -282,6 +282,24 @@ def test_a_result_that_is_held_owns_its_memory_at_the_end_of_the_tree(models, mo
     assert restored == [[held.untyped_storage()._cdata]]
 
 
+def test_a_result_that_is_held_owns_its_memory_whatever_the_collector_clears_first(models, monkeypatch):
+    restored = []
+
+    def restore(device, state, live):
+        restored.append((device.pools, live))  # of a device that was cleared nothing is left
+
+    monkeypatch.setattr(StandIn, "restore", restore)
+    function = models.add(double)
+    models.call(function, *[torch.ones(16)] * 2)
+    models.tree.device.step()
+    (held,) = function.direct([])([torch.ones(16)])
+    ring = [function, models.tree]
+    ring.append(ring)
+    del function, ring, models.tree
+    gc.collect()
+    assert restored == [(1, [held.untyped_storage()._cdata])]
+
+
 def test_sizes_that_get_no_graph_are_told_of_and_count_for_no_warning(models):
     limits = {"cudagraph_capture_sizes": (8, 9), "cudagraph_dynamic_shape_warn_limit": 1}
     kiln.counters.clear()

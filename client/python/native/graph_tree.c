@@ -75,10 +75,11 @@ static void End(KilnGraphTree* tree) {
   kiln_errors_take_up(aside);
 }
 
-static int Clear(PyObject* object) {
+/* The garbage collector does it before it clears anything, such as the device,
+ * which the end of a tree asks to have results own their memory. */
+static void Finalize(PyObject* object) {
   KilnPyTree* self = (KilnPyTree*)object;
   if (self->tree != NULL && !kiln_py_abandoned()) End(self->tree);
-  return 0;
 }
 
 static void Dealloc(PyObject* object) {
@@ -197,7 +198,7 @@ static PyType_Slot slots[] = {{Py_tp_doc, "Graphs of a device."},
                               {Py_tp_new, &New},
                               {Py_tp_methods, methods},
                               {Py_tp_traverse, &Traverse},
-                              {Py_tp_clear, &Clear},
+                              {Py_tp_finalize, &Finalize},
                               {Py_tp_dealloc, &Dealloc},
                               {0, NULL}};
 
