@@ -165,6 +165,7 @@ class NestCosts {
   bool StoresRows() const;  // at reduced points
   double RowIssue(const CudaRows& v, const PricedVectors& vectors,
                   double groups) const;
+  Price FinishStretch(Price price, const CudaRows& v, int resident) const;
   Price FinishRows(Price price, const CudaRows& v, int resident) const;
   double StagedBytes(const CudaRows& v, const Vectors& vectors) const;
   double RowBlockNs(const CudaRows& v, const PricedVectors& vectors,

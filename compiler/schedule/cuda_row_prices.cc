@@ -42,7 +42,15 @@ constexpr double kStageElementNs = 3.7;
 constexpr double kStagePartialNs = 600;
 // The share of the lesser of memory and instructions that still counts while the
 // next rows are copied.
-constexpr double kStagedApart = 0.15;
+constexpr double kStagedApart = 0.2;
+// Of stretches, fitted to 70 configurations of eight backward passes of LayerNorm on
+// an H100 (bench/records/gpu_kernels.md). Warps that a multiprocessor needs for its
+// schedulers to find one that can issue in each cycle; the share of the steps of a
+// block, each as long as its joins or a copy, that nothing overlaps; registers for
+// the place in the stretch and for the rows that are being copied.
+constexpr double kWarpsThatIssue = 10;
+constexpr double kInSeries = 0.25;
+constexpr int kStretchRegisters = 2;
 // What both ways through a group cost more than one; in long rows that is part of
 // what a group that may be partial costs. Of rows that stand in registers: the
 // same, what a store that may be partial adds, and how long a group takes.
@@ -119,9 +127,10 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
   for (const Access& access : accesses_)
     windows += !access.store && !access.plain && access.reduced;
   const int addresses = std::max(0, windows - kFewWindows) * 3 * v.vector;
-  const int base = kBaseRegisters + addresses + 2 * reductions_ +
-                   3 * v.vector / 2 +
-                   (v.stretch > 0 ? column_sums_ * v.held * v.vector : 0);
+  const int base =
+      kBaseRegisters + addresses + 2 * reductions_ + 3 * v.vector / 2 +
+      (v.stretch > 0 ? kStretchRegisters + column_sums_ * v.held * v.vector
+                     : 0);
   if (v.held == 0) return base + v.unroll * all_words;
   if (v.stages > 0) return base + all_words;
   const int others = all_words - held_words;
@@ -281,10 +290,28 @@ double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
   return issue;
 }
 
+// The same of a stretch of rows. Its blocks are few and never replaced: only their
+// warps issue, and the steps of one follow one another.
+Price NestCosts::FinishStretch(Price price, const CudaRows& v,
+                               int resident) const {
+  const int at_a_time = std::min(v.rows, v.stretch);
+  const int warps = std::max(1, resident * v.lanes * at_a_time / 32);
+  const double latency = std::exchange(price.latency_ns, 0);
+  if (!price.one_each) price.issue_ns *= std::max(1.0, kWarpsThatIssue / warps);
+  price = Finish(price, warps, kStagedApart, v.stages > 1 ? kStagedApart : 1);
+  price.latency_ns = latency;
+  // A few rows wait for their first load, and that is all.
+  price.ns = price.one_each ? std::max(price.ns, latency)
+                            : price.ns + kInSeries * latency;
+  return price;
+}
+
 // The parts of `price` together. Few warps, and those that wait for one another,
 // overlap less.
 Price NestCosts::FinishRows(Price price, const CudaRows& v,
                             int resident) const {
+  if (v.stages > 1 || (v.stretch > 0 && !price.one_each))
+    return FinishStretch(price, v, resident);
   const int warps = resident * v.lanes * v.rows / 32;
   if (v.cluster > 1) {
     // Its blocks start together, and go through the phases of a row together;
@@ -300,14 +327,6 @@ Price NestCosts::FinishRows(Price price, const CudaRows& v,
     price.memory_ns += std::exchange(price.latency_ns, 0) *
                        std::min(1.0, 4.0 / (resident * resident));
     return Finish(price, warps);
-  }
-  if (v.stages > 1) {
-    // A block waits for no load but its first.
-    const double latency = std::exchange(price.latency_ns, 0);
-    price = Finish(price, warps, kStagedApart, kStagedApart);
-    price.latency_ns = latency;
-    price.ns = std::max(price.ns, latency);
-    return price;
   }
   // All threads of a row wait for one another at each join, also before a last pass
   // that stores: only other rows use the memory meanwhile.

@@ -126,6 +126,36 @@ TEST(ConfigSpace, WhatIsWorthMeasuringFitsAndStartsWithTheCheapest) {
   }
 }
 
+// As measured on an H100 (bench/records/gpu_kernels.md): two blocks of four warps do
+// not fill a multiprocessor's schedulers, and two warps a row wait for each other.
+TEST(ConfigSpace, StretchesAreCheapestWithEnoughWarpsThatDoNotWait) {
+  const std::string graph =
+      "graph @backward()(%g: bf16[65536, 768], %x: bf16[65536, 768], "
+      "%m: f32[65536, 1], %r: f32[65536, 1], %w: bf16[768], %b: bf16[768]) -> "
+      "(%dx, %dw, %db) {\n"
+      "  %dx, %dw, %db = native_layer_norm_backward(%g, %x, [768], %m, %r, %w, "
+      "%b, [true, true, true])\n}\n";
+  const PassEnv env = EnvOf("sm_90");
+  const KernelPlan plan = NestsWith(graph, env);
+  const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
+  const auto space = ConfigsOf(kernel, plan, env);
+  ASSERT_TRUE(space.ok()) << space.status();
+  const auto price_of = [&](int vector, int lanes, int rows) {
+    for (const KernelConfig& config : space->configs()) {
+      const auto* v = std::get_if<CudaRows>(&config.variant);
+      if (v != nullptr && v->stages == 2 && v->vector == vector &&
+          v->lanes == lanes && v->rows == rows)
+        return config.price.ns;
+    }
+    ADD_FAILURE() << "no such configuration";
+    return 0.0;
+  };
+  EXPECT_LT(price_of(8, 32, 8), price_of(8, 32, 4));
+  EXPECT_LT(price_of(8, 32, 4), price_of(4, 32, 4));
+  EXPECT_LT(price_of(4, 64, 4), price_of(4, 64, 2));
+  EXPECT_LT(price_of(8, 32, 8), price_of(4, 64, 4));
+}
+
 TEST(ChooseVariants, ADecisionIsTakenInEveryFamilyAndChangesNoKey) {
   for (const std::string& graph : Families()) {
     const PassEnv env = EnvOf("sm_90");
