@@ -45,32 +45,19 @@ Cut CutGroups(const ConvolutionProblem& p, int64_t begin, int64_t count) {
   return cut;
 }
 
-Cut CutBatch(const ConvolutionProblem& p, int64_t begin, int64_t count) {
-  Cut cut;
-  cut.problem = p;
-  cut.problem.batch = count;
-  cut.starts = {begin * p.image_strides[0], 0, begin * p.result_strides[0], 0};
-  return cut;
-}
-
 }  // namespace
 
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads) {
   const bool batch_is_summed = p.wanted == Wanted::kWeights;
-  Cut (*make)(const ConvolutionProblem&, int64_t, int64_t) = CutBatch;
-  int64_t count = p.batch;
-  int64_t unit = 1;
-  if (batch_is_summed || p.batch < threads) {
-    if (p.groups > 1) {
-      make = CutGroups;
-      count = p.groups;
-      unit = p.groups == p.image_channels ? kChannelBlock : 1;
-    } else {
-      make = CutChannels;
-      count = p.wanted == Wanted::kImage ? p.image_channels : p.result_channels;
-      unit = kChannelBlock;
-    }
+  if (!batch_is_summed && p.batch >= threads) return {Cut{{0, 0, 0, 0}, p}};
+  Cut (*make)(const ConvolutionProblem&, int64_t, int64_t) = CutGroups;
+  int64_t count = p.groups;
+  int64_t unit = p.groups == p.image_channels ? kChannelBlock : 1;
+  if (p.groups == 1) {
+    make = CutChannels;
+    count = p.wanted == Wanted::kImage ? p.image_channels : p.result_channels;
+    unit = kChannelBlock;
   }
   const int64_t units = (count + unit - 1) / unit;
   const int64_t each =

@@ -15,8 +15,10 @@ struct ConvolutionCut {
   ConvolutionProblem problem;
 };
 
-// Pieces for `threads`, none of which needs what another writes. Sums are
-// never cut, so that results do not depend on the number of threads. Pure.
+// Pieces for `threads`, none of which needs what another writes: of the
+// channels or groups. One piece where there are images for all threads, which
+// then share those out. Sums are never cut, so that results do not depend on
+// the number of threads. Pure.
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads);
 

@@ -7,392 +7,13 @@
 
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/cut_convolution.h"
-#include "runtime/extern_kernels/dnnl_primitive.h"
-#include "runtime/extern_kernels/matmul_finish.h"
+#include "runtime/extern_kernels/dnnl_slab.h"
+#include "runtime/extern_kernels/read_extern_call.h"
 
 namespace kiln {
 namespace {
 
 using Wanted = ConvolutionProblem::Wanted;
-
-int64_t AlignedUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-// oneDNN's name of operand `i` when `wanted` is computed.
-int ArgumentName(Wanted wanted, int i) {
-  switch (i) {
-    case kImageOperand:
-      return wanted == Wanted::kImage ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
-    case kWeightsOperand:
-      return wanted == Wanted::kWeights ? DNNL_ARG_DIFF_WEIGHTS
-                                        : DNNL_ARG_WEIGHTS;
-    case kResultOperand:
-      return wanted == Wanted::kResult ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
-    default:
-      return DNNL_ARG_BIAS;
-  }
-}
-
-// A tensor as the caller has it.
-struct CallerLayout {
-  int rank = 0;
-  dnnl_dims_t sizes = {};
-  dnnl_dims_t strides = {};
-};
-
-CallerLayout LayoutOf(const ConvolutionProblem& p, int operand) {
-  CallerLayout out;
-  const auto add = [&out](int64_t size, int64_t stride) {
-    out.sizes[out.rank] = size;
-    out.strides[out.rank++] = stride;
-  };
-  const int64_t* extents = p.image;
-  const int64_t* strides = p.image_strides;
-  if (operand == kImageOperand) {
-    add(p.batch, strides[0]);
-    add(p.image_channels, strides[1]);
-  } else if (operand == kResultOperand) {
-    extents = p.result;
-    strides = p.result_strides;
-    add(p.batch, strides[0]);
-    add(p.result_channels, strides[1]);
-  } else {
-    extents = p.window;
-    strides = p.weight_strides;
-    const int64_t group_results = p.result_channels / p.groups;
-    if (p.groups > 1) add(p.groups, group_results * strides[0]);
-    add(group_results, strides[0]);
-    add(p.image_channels / p.groups, strides[1]);
-  }
-  for (int i = 0; i < p.spatial; ++i) add(extents[i], strides[2 + i]);
-  return out;
-}
-
-dnnl_data_type_t DataType(DType dtype) {
-  return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
-}
-
-// A slab of some of the channels has gaps, which oneDNN's fast loops refuse.
-bool IsDenseChannelsLast(const ConvolutionProblem& p, int64_t channels,
-                         const int64_t* extents, const int64_t* strides) {
-  if (channels == 1 || strides[1] != 1) return false;
-  int64_t due = channels;
-  for (int i = p.spatial - 1; i >= 0; --i) {
-    if (strides[2 + i] != due) return false;
-    due *= extents[i];
-  }
-  return true;
-}
-
-bool IsComputedAsItLies(const ConvolutionProblem& p) {
-  return IsDenseChannelsLast(p, p.image_channels, p.image, p.image_strides) &&
-         IsDenseChannelsLast(p, p.result_channels, p.result, p.result_strides);
-}
-
-int64_t NumPixels(const ConvolutionProblem& p, const int64_t* extents) {
-  int64_t pixels = 1;
-  for (int i = 0; i < p.spatial; ++i) pixels *= extents[i];
-  return pixels;
-}
-
-// How many images are computed at a time. Where they are reordered on their way
-// in and out, as few as find the copies still in the core's own cache, but so
-// many that the weights, read again each time, are the lesser part.
-int64_t ImagesAtATime(const ConvolutionProblem& p) {
-  constexpr int64_t kOwnCacheBytes = 1 << 20;
-  if (p.wanted == Wanted::kWeights || IsComputedAsItLies(p)) return p.batch;
-  const int64_t image = p.image_channels * NumPixels(p, p.image) +
-                        p.result_channels * NumPixels(p, p.result);
-  const int64_t weights =
-      p.image_channels / p.groups * p.result_channels * NumPixels(p, p.window);
-  const int64_t most =
-      std::max(kOwnCacheBytes / SizeInBytes(p.dtype), 2 * weights);
-  int64_t images =
-      std::clamp<int64_t>(most / std::max<int64_t>(image, 1), 1, p.batch);
-  while (p.batch % images != 0) --images;
-  return images;
-}
-
-inline __attribute__((always_inline)) void ReluLoop(float* data,
-                                                    int64_t count) {
-  for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? 0 : data[i];
-}
-
-__attribute__((target("avx2"))) void ReluWithAvx2(float* data, int64_t count) {
-  ReluLoop(data, count);
-}
-
-// relu, at the width of the machine's vectors; a NaN stays. The width is asked
-// here, not by `target_clones`: the loader runs those resolvers before
-// ThreadSanitizer is ready, and a program dies before main.
-void Relu(float* data, int64_t count) {
-  static const bool has_avx2 = __builtin_cpu_supports("avx2");
-  has_avx2 ? ReluWithAvx2(data, count) : ReluLoop(data, count);
-}
-
-// The convolution of one slab, some images at a time: the primitive, and a
-// reorder for each operand whose layout is not the caller's.
-class Slab {
- public:
-  static absl::StatusOr<std::shared_ptr<const Slab>> Create(
-      const ConvolutionProblem& p, std::shared_ptr<const DnnlLibrary> library) {
-    ConvolutionProblem step = p;
-    step.batch = ImagesAtATime(p);
-    std::shared_ptr<Slab> slab(
-        new Slab(step, p.batch / step.batch, std::move(library)));
-    RETURN_IF_ERROR(slab->DescribeCaller());
-    RETURN_IF_ERROR(slab->CreatePrimitive());
-    RETURN_IF_ERROR(slab->CreateReorders());
-    return std::shared_ptr<const Slab>(std::move(slab));
-  }
-
-  // Bytes of memory that Run needs, 64-byte aligned.
-  int64_t room_bytes() const { return room_bytes_; }
-
-  absl::Status Run(std::array<char*, 4> caller, char* room) const {
-    if (written_ != kWeightsOperand)
-      RETURN_IF_ERROR(ReorderIn(kWeightsOperand, caller, room));
-    const int64_t bytes = p_.batch * SizeInBytes(p_.dtype);
-    for (int64_t step = 0; step < steps_; ++step) {
-      RETURN_IF_ERROR(RunStep(caller, room));
-      caller[kImageOperand] += bytes * p_.image_strides[0];
-      caller[kResultOperand] += bytes * p_.result_strides[0];
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  Slab(const ConvolutionProblem& step, int64_t steps,
-       std::shared_ptr<const DnnlLibrary> library)
-      : p_(step),
-        steps_(steps),
-        library_(std::move(library)),
-        written_(WrittenOperand(step.wanted)) {}
-
-  // Copies what is read into the layout that the primitive wants of it.
-  absl::Status ReorderIn(int operand, const std::array<char*, 4>& caller,
-                         char* room) const {
-    if (reorders_[operand] == nullptr) return absl::OkStatus();
-    return reorders_[operand]->Execute(
-        {{DNNL_ARG_FROM, &caller_[operand], caller[operand]},
-         {DNNL_ARG_TO, &primitive_->Layout(ArgumentName(p_.wanted, operand)),
-          room + room_starts_[operand]}});
-  }
-
-  absl::Status RunStep(const std::array<char*, 4>& caller, char* room) const {
-    std::array<DnnlPrimitive::Argument, 5> arguments;
-    for (int i = 0; i < 3; ++i) {
-      const int name = ArgumentName(p_.wanted, i);
-      if (i != written_ && i != kWeightsOperand)
-        RETURN_IF_ERROR(ReorderIn(i, caller, room));
-      arguments[i] = {
-          name, &primitive_->Layout(name),
-          reorders_[i] == nullptr ? caller[i] : room + room_starts_[i]};
-    }
-    const dnnl_memory_desc_t& bias = primitive_->Layout(DNNL_ARG_BIAS);
-    const dnnl_memory_desc_t& scratch = primitive_->Layout(DNNL_ARG_SCRATCHPAD);
-    const bool takes_bias = p_.has_bias && p_.wanted == Wanted::kResult;
-    arguments[3] = {DNNL_ARG_BIAS, &bias,
-                    takes_bias ? caller[kBiasOperand] : nullptr};
-    arguments[4] = {DNNL_ARG_SCRATCHPAD, &scratch, room + room_starts_[3]};
-    RETURN_IF_ERROR(primitive_->Execute(arguments));
-    return Finish(arguments[written_], takes_bias, caller);
-  }
-
-  // The result as the caller has it, with what oneDNN did not do.
-  absl::Status Finish(const DnnlPrimitive::Argument& written, bool has_bias,
-                      const std::array<char*, 4>& caller) const {
-    bool active = p_.activation == Activation::kNone;
-    if (reorders_[written_] != nullptr) {
-      // While it is in the cache, and one long line.
-      if (!active && has_bias == p_.has_bias) {
-        auto* const data = static_cast<float*>(written.data);
-        const int64_t count =
-            primitive_->Bytes(*written.layout) / int64_t{sizeof(float)};
-        if (p_.activation == Activation::kRelu) {
-          Relu(data, count);
-        } else {
-          Activate(p_.activation, data, count);
-        }
-        active = true;
-      }
-      RETURN_IF_ERROR(reorders_[written_]->Execute(
-          {{DNNL_ARG_FROM, written.layout, written.data},
-           {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
-    }
-    if (p_.has_bias && !has_bias) AddImageBias(caller);
-    if (!active) ActivateWritten(caller);
-    return absl::OkStatus();
-  }
-
-  absl::Status DescribeCaller() {
-    for (int i = 0; i < 3; ++i) {
-      const CallerLayout layout = LayoutOf(p_, i);
-      for (int dim = 0; dim < layout.rank; ++dim) {
-        if (layout.strides[dim] == 0 && layout.sizes[dim] != 1) {
-          return MakeError(ErrorReason::kUnsupportedOp,
-                           Describe(p_) + ": an operand repeats elements");
-        }
-      }
-      RETURN_IF_ERROR(
-          DnnlLibrary::Check(library_->dnnl_memory_desc_init_by_strides(
-                                 &caller_[i], layout.rank, layout.sizes,
-                                 DataType(p_.dtype), layout.strides),
-                             "memory_desc_init_by_strides"));
-    }
-    return absl::OkStatus();
-  }
-
-  // What the primitive is asked to compute on: the caller's layout, or any.
-  absl::StatusOr<dnnl_memory_desc_t> Wish(int operand) const {
-    if (operand != kWeightsOperand && IsComputedAsItLies(p_))
-      return caller_[operand];
-    dnnl_memory_desc_t any;
-    RETURN_IF_ERROR(DnnlLibrary::Check(
-        library_->dnnl_memory_desc_init_by_tag(
-            &any, caller_[operand].ndims, caller_[operand].dims,
-            caller_[operand].data_type, dnnl_format_tag_any),
-        "memory_desc_init_by_tag"));
-    return any;
-  }
-
-  absl::Status CreatePrimitive() {
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t image, Wish(kImageOperand));
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, Wish(kWeightsOperand));
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t result, Wish(kResultOperand));
-    dnnl_dims_t dilation;  // oneDNN counts the gaps
-    for (int i = 0; i < p_.spatial; ++i) dilation[i] = p_.dilation[i] - 1;
-    dnnl_convolution_desc_t what;
-    dnnl_status_t status = dnnl_invalid_arguments;
-    switch (p_.wanted) {
-      case Wanted::kResult: {
-        dnnl_memory_desc_t bias{};
-        const dnnl_dims_t channels = {p_.result_channels};
-        const dnnl_dims_t step = {1};
-        if (p_.has_bias) {
-          RETURN_IF_ERROR(DnnlLibrary::Check(
-              library_->dnnl_memory_desc_init_by_strides(
-                  &bias, 1, channels, DataType(p_.dtype), step),
-              "memory_desc_init_by_strides"));
-        }
-        status = library_->dnnl_dilated_convolution_forward_desc_init(
-            &what, dnnl_forward_inference, dnnl_convolution_direct, &image,
-            &weights, p_.has_bias ? &bias : nullptr, &result, p_.stride,
-            dilation, p_.padding, p_.padding);
-        break;
-      }
-      case Wanted::kImage:
-        status = library_->dnnl_dilated_convolution_backward_data_desc_init(
-            &what, dnnl_convolution_direct, &image, &weights, &result,
-            p_.stride, dilation, p_.padding, p_.padding);
-        break;
-      case Wanted::kWeights:
-        status = library_->dnnl_dilated_convolution_backward_weights_desc_init(
-            &what, dnnl_convolution_direct, &image, &weights, nullptr, &result,
-            p_.stride, dilation, p_.padding, p_.padding);
-        break;
-    }
-    // An output padding as large as the stride breaks oneDNN's own relation of
-    // sizes: what it calls invalid is for the loops that know the case.
-    if (status == dnnl_invalid_arguments) status = dnnl_unimplemented;
-    RETURN_IF_ERROR(DnnlLibrary::Check(status, "convolution_desc_init"));
-    ASSIGN_OR_RETURN(primitive_, DnnlPrimitive::Create(library_, &what));
-    return absl::OkStatus();
-  }
-
-  absl::Status CreateReorders() {
-    for (int i = 0; i < 3; ++i) {
-      const dnnl_memory_desc_t& due =
-          primitive_->Layout(ArgumentName(p_.wanted, i));
-      room_starts_[i] = room_bytes_;
-      if (library_->dnnl_memory_desc_equal(&due, &caller_[i])) continue;
-      room_bytes_ += AlignedUp(primitive_->Bytes(due));
-      const dnnl_memory_desc_t& from = i == written_ ? due : caller_[i];
-      const dnnl_memory_desc_t& to = i == written_ ? caller_[i] : due;
-      ASSIGN_OR_RETURN(reorders_[i],
-                       DnnlPrimitive::CreateReorder(library_, from, to));
-    }
-    room_starts_[3] = room_bytes_;
-    room_bytes_ +=
-        AlignedUp(primitive_->Bytes(primitive_->Layout(DNNL_ARG_SCRATCHPAD)));
-    // An empty scratchpad has an address too.
-    room_bytes_ += 64;
-    return absl::OkStatus();
-  }
-
-  // Visits what is written, a line of `count` elements `step` apart at a time,
-  // with its channel.
-  template <typename Visit>
-  void ForEachLine(const std::array<char*, 4>& caller,
-                   const Visit& visit) const {
-    float* const data = reinterpret_cast<float*>(caller[written_]);
-    const bool image = written_ == kImageOperand;
-    const int64_t* const s = image ? p_.image_strides : p_.result_strides;
-    const int64_t* const extents = image ? p_.image : p_.result;
-    const int64_t channels = image ? p_.image_channels : p_.result_channels;
-    // Of a line of pixels, the last spatial dimension in use is the longest.
-    const int last = p_.spatial - 1;
-    int64_t outer[ConvolutionProblem::kMaxSpatial];
-    std::copy(extents, extents + ConvolutionProblem::kMaxSpatial, outer);
-    outer[last] = 1;
-    for (int64_t n = 0; n < p_.batch; ++n) {
-      for (int64_t i = 0; i < outer[0]; ++i) {
-        for (int64_t j = 0; j < outer[1]; ++j) {
-          for (int64_t k = 0; k < outer[2]; ++k) {
-            float* const pixels =
-                data + n * s[0] + i * s[2] + j * s[3] + k * s[4];
-            visit(pixels, channels, s[1], extents[last], s[2 + last]);
-          }
-        }
-      }
-    }
-  }
-
-  // oneDNN's image product takes no bias: only f32 comes here with one.
-  void AddImageBias(const std::array<char*, 4>& caller) const {
-    const float* const bias =
-        reinterpret_cast<const float*>(caller[kBiasOperand]);
-    ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
-                            int64_t pixels, int64_t pixel_step) {
-      for (int64_t c = 0; c < channels; ++c) {
-        for (int64_t i = 0; i < pixels; ++i) {
-          at[c * channel_step + i * pixel_step] += bias[c * p_.bias_stride];
-        }
-      }
-    });
-  }
-
-  // Not by oneDNN: its relu loses a NaN. f32 alone comes here with one.
-  void ActivateWritten(const std::array<char*, 4>& caller) const {
-    ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
-                            int64_t pixels, int64_t pixel_step) {
-      if (channel_step == 1) {
-        for (int64_t i = 0; i < pixels; ++i) {
-          Activate(p_.activation, at + i * pixel_step, channels);
-        }
-        return;
-      }
-      for (int64_t c = 0; c < channels; ++c) {
-        if (pixel_step == 1) {
-          Activate(p_.activation, at + c * channel_step, pixels);
-          continue;
-        }
-        for (int64_t i = 0; i < pixels; ++i) {
-          Activate(p_.activation, at + c * channel_step + i * pixel_step, 1);
-        }
-      }
-    });
-  }
-
-  const ConvolutionProblem p_;  // of one step
-  const int64_t steps_;
-  const std::shared_ptr<const DnnlLibrary> library_;
-  const int written_;
-  std::array<dnnl_memory_desc_t, 3> caller_{};
-  std::unique_ptr<const DnnlPrimitive> primitive_;
-  std::array<std::unique_ptr<const DnnlPrimitive>, 3> reorders_;
-  std::array<int64_t, 4> room_starts_{};
-  int64_t room_bytes_ = 0;
-};
 
 class DnnlConvolution final : public PreparedCall {
  public:
@@ -402,37 +23,36 @@ class DnnlConvolution final : public PreparedCall {
 
   absl::Status Prepare() {
     const DnnlLibrary::SingleThread alone(*library_);
-    for (ConvolutionCut& cut :
-         CutConvolution(p_, device_.threads().threads())) {
-      Piece piece{cut.starts, nullptr};
+    const int64_t threads = device_.threads().threads();
+    const std::vector<ConvolutionCut> cuts = CutConvolution(p_, threads);
+    const int64_t images = cuts.size() == 1 ? p_.batch / threads : p_.batch;
+    for (const ConvolutionCut& cut : cuts) {
+      Piece piece{cut.starts, nullptr, weights_bytes_};
       for (size_t i = 0; i < pieces_.size(); ++i) {
-        if (problems_[i] == cut.problem) piece.slab = pieces_[i].slab;
+        if (cuts[i].problem == cut.problem) piece.slab = pieces_[i].slab;
       }
       if (piece.slab == nullptr) {
-        ASSIGN_OR_RETURN(piece.slab, Slab::Create(cut.problem, library_));
+        ASSIGN_OR_RETURN(
+            piece.slab,
+            DnnlSlab::Create(cut.problem, std::max<int64_t>(images, 1),
+                             library_));
+      }
+      weights_bytes_ += piece.slab->weights_bytes();
+      for (int64_t step = 0; step < piece.slab->steps(); ++step) {
+        steps_.push_back({pieces_.size(), step});
       }
       pieces_.push_back(std::move(piece));
-      problems_.push_back(cut.problem);
     }
     return absl::OkStatus();
   }
 
   absl::Status Run(const ExternBuffers& buffers, Stream) const override {
-    std::vector<absl::Status> outcomes(pieces_.size());
-    Work work{this, &buffers, outcomes.data()};
-    device_.threads().ParallelFor(
-        static_cast<int64_t>(pieces_.size()), 1,
-        [](void* context, int64_t begin, int64_t end) {
-          const Work& work = *static_cast<const Work*>(context);
-          const DnnlLibrary::SingleThread alone(*work.self->library_);
-          for (int64_t i = begin; i < end; ++i) {
-            work.outcomes[i] =
-                work.self->RunPiece(work.self->pieces_[i], *work.buffers);
-          }
-        },
-        &work);
-    for (const absl::Status& outcome : outcomes) RETURN_IF_ERROR(outcome);
-    return absl::OkStatus();
+    Room weights(device_.allocator());
+    RETURN_IF_ERROR(weights.Take(weights_bytes_));
+    const Work work{this, &buffers, weights.data()};
+    RETURN_IF_ERROR(
+        ForEach(pieces_.size(), work, &DnnlConvolution::RunWeights));
+    return ForEach(steps_.size(), work, &DnnlConvolution::RunStep);
   }
 
   absl::string_view library() const override { return "oneDNN"; }
@@ -440,16 +60,71 @@ class DnnlConvolution final : public PreparedCall {
  private:
   struct Piece {
     std::array<int64_t, 4> starts;  // in elements
-    std::shared_ptr<const Slab> slab;
+    std::shared_ptr<const DnnlSlab> slab;
+    int64_t weights_start;  // of the prepared ones, in bytes
+  };
+  struct Step {
+    size_t piece;
+    int64_t number;  // of the piece's slab
   };
   struct Work {
     const DnnlConvolution* self;
     const ExternBuffers* buffers;
-    absl::Status* outcomes;
+    char* weights;
+  };
+  using RunOne = absl::Status (DnnlConvolution::*)(const Work&, int64_t) const;
+
+  // Memory of the device, given back at the end.
+  class Room {
+   public:
+    explicit Room(Allocator& allocator) : allocator_(allocator) {}
+    ~Room() {
+      if (data_ != nullptr) allocator_.Free(data_, bytes_, nullptr);
+    }
+    Room(const Room&) = delete;
+    Room& operator=(const Room&) = delete;
+
+    // `bytes` may be 0.
+    absl::Status Take(int64_t bytes) {
+      if (bytes == 0) return absl::OkStatus();
+      ASSIGN_OR_RETURN(data_, allocator_.Allocate(bytes, nullptr));
+      bytes_ = bytes;
+      return absl::OkStatus();
+    }
+    char* data() const { return static_cast<char*>(data_); }
+
+   private:
+    Allocator& allocator_;
+    void* data_ = nullptr;
+    int64_t bytes_ = 0;
   };
 
-  absl::Status RunPiece(const Piece& piece,
-                        const ExternBuffers& buffers) const {
+  // Runs `run` for 0, 1, ... count - 1 on the device's threads. The first error
+  // of the list.
+  absl::Status ForEach(size_t count, const Work& work, RunOne run) const {
+    std::vector<absl::Status> outcomes(count);
+    struct Loop {
+      const Work* work;
+      RunOne run;
+      absl::Status* outcomes;
+    } loop{&work, run, outcomes.data()};
+    device_.threads().ParallelFor(
+        static_cast<int64_t>(count), 1,
+        [](void* context, int64_t begin, int64_t end) {
+          const Loop& loop = *static_cast<const Loop*>(context);
+          const DnnlConvolution& self = *loop.work->self;
+          const DnnlLibrary::SingleThread alone(*self.library_);
+          for (int64_t i = begin; i < end; ++i) {
+            loop.outcomes[i] = (self.*loop.run)(*loop.work, i);
+          }
+        },
+        &loop);
+    for (const absl::Status& outcome : outcomes) RETURN_IF_ERROR(outcome);
+    return absl::OkStatus();
+  }
+
+  std::array<char*, 4> OperandsOf(const Piece& piece,
+                                  const ExternBuffers& buffers) const {
     std::array<char*, 4> operands;
     for (int i = 0; i < 4; ++i) {
       char* const base = static_cast<char*>(buffers.operand[i]);
@@ -457,20 +132,30 @@ class DnnlConvolution final : public PreparedCall {
                         ? nullptr
                         : base + piece.starts[i] * SizeInBytes(p_.dtype);
     }
-    const int64_t bytes = piece.slab->room_bytes();
-    ASSIGN_OR_RETURN(void* const room,
-                     device_.allocator().Allocate(bytes, nullptr));
-    const absl::Status status =
-        piece.slab->Run(operands, static_cast<char*>(room));
-    device_.allocator().Free(room, bytes, nullptr);
-    return status;
+    return operands;
+  }
+
+  absl::Status RunWeights(const Work& work, int64_t i) const {
+    const Piece& piece = pieces_[i];
+    return piece.slab->PrepareWeights(OperandsOf(piece, *work.buffers),
+                                      work.weights + piece.weights_start);
+  }
+
+  absl::Status RunStep(const Work& work, int64_t i) const {
+    const Piece& piece = pieces_[steps_[i].piece];
+    Room room(device_.allocator());
+    RETURN_IF_ERROR(room.Take(piece.slab->room_bytes()));
+    return piece.slab->RunStep(steps_[i].number,
+                               OperandsOf(piece, *work.buffers),
+                               work.weights + piece.weights_start, room.data());
   }
 
   const ConvolutionProblem p_;
   const std::shared_ptr<const DnnlLibrary> library_;
   CpuDevice& device_;
   std::vector<Piece> pieces_;
-  std::vector<ConvolutionProblem> problems_;  // of the pieces
+  std::vector<Step> steps_;  // of all pieces
+  int64_t weights_bytes_ = 0;
 };
 
 }  // namespace

@@ -10,15 +10,16 @@
 
 namespace kiln {
 
-// An f32 or bf16 convolution by oneDNN, cut into a slab of images (or of
-// channels, or of groups) a thread.
+// An f32 or bf16 convolution by oneDNN. Threads take images, some at a time, so
+// that one that is late holds nobody up; where there are fewer images than
+// threads, each takes a slab of the channels, or of the groups.
 //
 // Layouts: of a channels-last problem, image and result are computed on as they
 // lie; else oneDNN chooses its blocked layouts and the slab is reordered on its
 // way in and out, which on AVX2 is twice as fast as computing on NCHW
 // (facts: 2.06 ms against 4.39). That is done a few images at a time, so that the
-// copies stay in a core's cache. Weights are reordered once a slab in every call:
-// an address does not say whether they have changed.
+// copies stay in a core's cache. Weights are reordered once in every call: an
+// address does not say whether they have changed.
 //
 // UNSUPPORTED_OP  another dtype; strides that repeat elements; what oneDNN does
 //                 not implement

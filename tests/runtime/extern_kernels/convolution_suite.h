@@ -433,6 +433,26 @@ TEST_P(ConvolutionSuite, WhatIsAddedComesBeforeTheRelu) {
   }
 }
 
+// By two threads: five images one at a time, six in steps of three.
+TEST_P(ConvolutionSuite, ImagesThatThreadsShareOut) {
+  for (const int64_t batch : {5, 6}) {
+    for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+      Case c = Make({.image = {12, 12},
+                     .window = {3, 3},
+                     .stride = {1},
+                     .padding = {1},
+                     .dilation = {1},
+                     .batch = batch,
+                     .x_channels = 16,
+                     .y_channels = 16},
+                    DType::kFloat32, format);
+      SCOPED_TRACE(c.shape.Text());
+      CheckForward(c, /*with_bias=*/true, "relu");
+      CheckBackward(c);
+    }
+  }
+}
+
 TEST_P(ConvolutionSuite, AnEmptyBatchGivesAnEmptyResult) {
   for (const DType dtype : GetParam().dtypes) {
     Case c = Make({.image = {5, 5},

@@ -1,0 +1,374 @@
+#include "runtime/extern_kernels/dnnl_slab.h"
+
+#include <algorithm>
+
+#include "proto/base/status.h"
+#include "runtime/extern_kernels/matmul_finish.h"
+#include "runtime/extern_kernels/read_extern_call.h"
+
+namespace kiln {
+namespace {
+
+using Wanted = ConvolutionProblem::Wanted;
+
+int64_t AlignedUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// oneDNN's name of operand `i` when `wanted` is computed.
+int ArgumentName(Wanted wanted, int i) {
+  switch (i) {
+    case kImageOperand:
+      return wanted == Wanted::kImage ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC;
+    case kWeightsOperand:
+      return wanted == Wanted::kWeights ? DNNL_ARG_DIFF_WEIGHTS
+                                        : DNNL_ARG_WEIGHTS;
+    case kResultOperand:
+      return wanted == Wanted::kResult ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
+    default:
+      return DNNL_ARG_BIAS;
+  }
+}
+
+// A tensor as the caller has it.
+struct CallerLayout {
+  int rank = 0;
+  dnnl_dims_t sizes = {};
+  dnnl_dims_t strides = {};
+};
+
+CallerLayout LayoutOf(const ConvolutionProblem& p, int operand) {
+  CallerLayout out;
+  const auto add = [&out](int64_t size, int64_t stride) {
+    out.sizes[out.rank] = size;
+    out.strides[out.rank++] = stride;
+  };
+  const int64_t* extents = p.image;
+  const int64_t* strides = p.image_strides;
+  if (operand == kImageOperand) {
+    add(p.batch, strides[0]);
+    add(p.image_channels, strides[1]);
+  } else if (operand == kResultOperand) {
+    extents = p.result;
+    strides = p.result_strides;
+    add(p.batch, strides[0]);
+    add(p.result_channels, strides[1]);
+  } else {
+    extents = p.window;
+    strides = p.weight_strides;
+    const int64_t group_results = p.result_channels / p.groups;
+    if (p.groups > 1) add(p.groups, group_results * strides[0]);
+    add(group_results, strides[0]);
+    add(p.image_channels / p.groups, strides[1]);
+  }
+  for (int i = 0; i < p.spatial; ++i) add(extents[i], strides[2 + i]);
+  return out;
+}
+
+dnnl_data_type_t DataType(DType dtype) {
+  return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
+}
+
+// A slab of some of the channels has gaps, which oneDNN's fast loops refuse.
+bool IsDenseChannelsLast(const ConvolutionProblem& p, int64_t channels,
+                         const int64_t* extents, const int64_t* strides) {
+  if (channels == 1 || strides[1] != 1) return false;
+  int64_t due = channels;
+  for (int i = p.spatial - 1; i >= 0; --i) {
+    if (strides[2 + i] != due) return false;
+    due *= extents[i];
+  }
+  return true;
+}
+
+bool IsComputedAsItLies(const ConvolutionProblem& p) {
+  return IsDenseChannelsLast(p, p.image_channels, p.image, p.image_strides) &&
+         IsDenseChannelsLast(p, p.result_channels, p.result, p.result_strides);
+}
+
+int64_t NumPixels(const ConvolutionProblem& p, const int64_t* extents) {
+  int64_t pixels = 1;
+  for (int i = 0; i < p.spatial; ++i) pixels *= extents[i];
+  return pixels;
+}
+
+// The largest divisor of `count` that is at most `most` (>= 1).
+int64_t DivisorOf(int64_t count, int64_t most) {
+  int64_t divisor = std::clamp<int64_t>(most, 1, std::max<int64_t>(count, 1));
+  while (count % divisor != 0) --divisor;
+  return divisor;
+}
+
+// How many images are computed at a time, of `most`. Where they are reordered
+// on their way in and out, as few as find the copies still in the core's own
+// cache, but so many that the weights, read again each time, are the lesser
+// part.
+int64_t ImagesAtATime(const ConvolutionProblem& p, int64_t most) {
+  constexpr int64_t kOwnCacheBytes = 1 << 20;
+  if (p.wanted == Wanted::kWeights) return p.batch;
+  if (IsComputedAsItLies(p)) return DivisorOf(p.batch, most);
+  const int64_t image = p.image_channels * NumPixels(p, p.image) +
+                        p.result_channels * NumPixels(p, p.result);
+  const int64_t weights =
+      p.image_channels / p.groups * p.result_channels * NumPixels(p, p.window);
+  const int64_t elements =
+      std::max(kOwnCacheBytes / SizeInBytes(p.dtype), 2 * weights);
+  return DivisorOf(p.batch,
+                   std::min(most, elements / std::max<int64_t>(image, 1)));
+}
+
+inline __attribute__((always_inline)) void ReluLoop(float* data,
+                                                    int64_t count) {
+  for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? 0 : data[i];
+}
+
+__attribute__((target("avx2"))) void ReluWithAvx2(float* data, int64_t count) {
+  ReluLoop(data, count);
+}
+
+// relu, at the width of the machine's vectors; a NaN stays. The width is asked
+// here, not by `target_clones`: the loader runs those resolvers before
+// ThreadSanitizer is ready, and a program dies before main.
+void Relu(float* data, int64_t count) {
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  has_avx2 ? ReluWithAvx2(data, count) : ReluLoop(data, count);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const DnnlSlab>> DnnlSlab::Create(
+    const ConvolutionProblem& p, int64_t most_images,
+    std::shared_ptr<const DnnlLibrary> library) {
+  ConvolutionProblem step = p;
+  step.batch = ImagesAtATime(p, most_images);
+  std::shared_ptr<DnnlSlab> slab(
+      new DnnlSlab(step, p.batch / step.batch, std::move(library)));
+  RETURN_IF_ERROR(slab->DescribeCaller());
+  RETURN_IF_ERROR(slab->CreatePrimitive());
+  RETURN_IF_ERROR(slab->CreateReorders());
+  return std::shared_ptr<const DnnlSlab>(std::move(slab));
+}
+
+absl::Status DnnlSlab::PrepareWeights(const std::array<char*, 4>& caller,
+                                      char* weights) const {
+  if (weights_bytes_ == 0) return absl::OkStatus();
+  return ReorderIn(kWeightsOperand, caller, weights);
+}
+
+absl::Status DnnlSlab::RunStep(int64_t step, std::array<char*, 4> caller,
+                               char* weights, char* room) const {
+  const int64_t bytes = step * p_.batch * SizeInBytes(p_.dtype);
+  caller[kImageOperand] += bytes * p_.image_strides[0];
+  caller[kResultOperand] += bytes * p_.result_strides[0];
+  std::array<DnnlPrimitive::Argument, 5> arguments;
+  for (int i = 0; i < 3; ++i) {
+    const int name = ArgumentName(p_.wanted, i);
+    char* const own = i == kWeightsOperand && weights_bytes_ > 0
+                          ? weights
+                          : room + room_starts_[i];
+    if (i != written_ && i != kWeightsOperand)
+      RETURN_IF_ERROR(ReorderIn(i, caller, own));
+    arguments[i] = {name, &primitive_->Layout(name),
+                    reorders_[i] == nullptr ? caller[i] : own};
+  }
+  const dnnl_memory_desc_t& bias = primitive_->Layout(DNNL_ARG_BIAS);
+  const dnnl_memory_desc_t& scratch = primitive_->Layout(DNNL_ARG_SCRATCHPAD);
+  const bool takes_bias = p_.has_bias && p_.wanted == Wanted::kResult;
+  arguments[3] = {DNNL_ARG_BIAS, &bias,
+                  takes_bias ? caller[kBiasOperand] : nullptr};
+  arguments[4] = {DNNL_ARG_SCRATCHPAD, &scratch, room + room_starts_[3]};
+  RETURN_IF_ERROR(primitive_->Execute(arguments));
+  return Finish(arguments[written_], takes_bias, caller);
+}
+
+absl::Status DnnlSlab::ReorderIn(int operand,
+                                 const std::array<char*, 4>& caller,
+                                 char* to) const {
+  if (reorders_[operand] == nullptr) return absl::OkStatus();
+  return reorders_[operand]->Execute(
+      {{DNNL_ARG_FROM, &caller_[operand], caller[operand]},
+       {DNNL_ARG_TO, &primitive_->Layout(ArgumentName(p_.wanted, operand)),
+        to}});
+}
+
+absl::Status DnnlSlab::Finish(const DnnlPrimitive::Argument& written,
+                              bool has_bias,
+                              const std::array<char*, 4>& caller) const {
+  bool active = p_.activation == Activation::kNone;
+  if (reorders_[written_] != nullptr) {
+    // While it is in the cache, and one long line.
+    if (!active && has_bias == p_.has_bias) {
+      auto* const data = static_cast<float*>(written.data);
+      const int64_t count =
+          primitive_->Bytes(*written.layout) / int64_t{sizeof(float)};
+      if (p_.activation == Activation::kRelu) {
+        Relu(data, count);
+      } else {
+        Activate(p_.activation, data, count);
+      }
+      active = true;
+    }
+    RETURN_IF_ERROR(reorders_[written_]->Execute(
+        {{DNNL_ARG_FROM, written.layout, written.data},
+         {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
+  }
+  if (p_.has_bias && !has_bias) AddImageBias(caller);
+  if (!active) ActivateWritten(caller);
+  return absl::OkStatus();
+}
+
+absl::Status DnnlSlab::DescribeCaller() {
+  for (int i = 0; i < 3; ++i) {
+    const CallerLayout layout = LayoutOf(p_, i);
+    for (int dim = 0; dim < layout.rank; ++dim) {
+      if (layout.strides[dim] == 0 && layout.sizes[dim] != 1) {
+        return MakeError(ErrorReason::kUnsupportedOp,
+                         Describe(p_) + ": an operand repeats elements");
+      }
+    }
+    RETURN_IF_ERROR(
+        DnnlLibrary::Check(library_->dnnl_memory_desc_init_by_strides(
+                               &caller_[i], layout.rank, layout.sizes,
+                               DataType(p_.dtype), layout.strides),
+                           "memory_desc_init_by_strides"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<dnnl_memory_desc_t> DnnlSlab::Wish(int operand) const {
+  if (operand != kWeightsOperand && IsComputedAsItLies(p_))
+    return caller_[operand];
+  dnnl_memory_desc_t any;
+  RETURN_IF_ERROR(DnnlLibrary::Check(
+      library_->dnnl_memory_desc_init_by_tag(
+          &any, caller_[operand].ndims, caller_[operand].dims,
+          caller_[operand].data_type, dnnl_format_tag_any),
+      "memory_desc_init_by_tag"));
+  return any;
+}
+
+absl::Status DnnlSlab::CreatePrimitive() {
+  ASSIGN_OR_RETURN(const dnnl_memory_desc_t image, Wish(kImageOperand));
+  ASSIGN_OR_RETURN(const dnnl_memory_desc_t weights, Wish(kWeightsOperand));
+  ASSIGN_OR_RETURN(const dnnl_memory_desc_t result, Wish(kResultOperand));
+  dnnl_dims_t dilation;  // oneDNN counts the gaps
+  for (int i = 0; i < p_.spatial; ++i) dilation[i] = p_.dilation[i] - 1;
+  dnnl_convolution_desc_t what;
+  dnnl_status_t status = dnnl_invalid_arguments;
+  switch (p_.wanted) {
+    case Wanted::kResult: {
+      dnnl_memory_desc_t bias{};
+      const dnnl_dims_t channels = {p_.result_channels};
+      const dnnl_dims_t step = {1};
+      if (p_.has_bias) {
+        RETURN_IF_ERROR(DnnlLibrary::Check(
+            library_->dnnl_memory_desc_init_by_strides(
+                &bias, 1, channels, DataType(p_.dtype), step),
+            "memory_desc_init_by_strides"));
+      }
+      status = library_->dnnl_dilated_convolution_forward_desc_init(
+          &what, dnnl_forward_inference, dnnl_convolution_direct, &image,
+          &weights, p_.has_bias ? &bias : nullptr, &result, p_.stride, dilation,
+          p_.padding, p_.padding);
+      break;
+    }
+    case Wanted::kImage:
+      status = library_->dnnl_dilated_convolution_backward_data_desc_init(
+          &what, dnnl_convolution_direct, &image, &weights, &result, p_.stride,
+          dilation, p_.padding, p_.padding);
+      break;
+    case Wanted::kWeights:
+      status = library_->dnnl_dilated_convolution_backward_weights_desc_init(
+          &what, dnnl_convolution_direct, &image, &weights, nullptr, &result,
+          p_.stride, dilation, p_.padding, p_.padding);
+      break;
+  }
+  // An output padding as large as the stride breaks oneDNN's own relation of
+  // sizes: what it calls invalid is for the loops that know the case.
+  if (status == dnnl_invalid_arguments) status = dnnl_unimplemented;
+  RETURN_IF_ERROR(DnnlLibrary::Check(status, "convolution_desc_init"));
+  ASSIGN_OR_RETURN(primitive_, DnnlPrimitive::Create(library_, &what));
+  return absl::OkStatus();
+}
+
+absl::Status DnnlSlab::CreateReorders() {
+  for (int i = 0; i < 3; ++i) {
+    const dnnl_memory_desc_t& due =
+        primitive_->Layout(ArgumentName(p_.wanted, i));
+    room_starts_[i] = room_bytes_;
+    if (library_->dnnl_memory_desc_equal(&due, &caller_[i])) continue;
+    const bool is_shared = i == kWeightsOperand && i != written_;
+    (is_shared ? weights_bytes_ : room_bytes_) +=
+        AlignedUp(primitive_->Bytes(due));
+    const dnnl_memory_desc_t& from = i == written_ ? due : caller_[i];
+    const dnnl_memory_desc_t& to = i == written_ ? caller_[i] : due;
+    ASSIGN_OR_RETURN(reorders_[i],
+                     DnnlPrimitive::CreateReorder(library_, from, to));
+  }
+  room_starts_[3] = room_bytes_;
+  room_bytes_ +=
+      AlignedUp(primitive_->Bytes(primitive_->Layout(DNNL_ARG_SCRATCHPAD)));
+  // An empty scratchpad has an address too.
+  room_bytes_ += 64;
+  return absl::OkStatus();
+}
+
+template <typename Visit>
+void DnnlSlab::ForEachLine(const std::array<char*, 4>& caller,
+                           const Visit& visit) const {
+  float* const data = reinterpret_cast<float*>(caller[written_]);
+  const bool image = written_ == kImageOperand;
+  const int64_t* const s = image ? p_.image_strides : p_.result_strides;
+  const int64_t* const extents = image ? p_.image : p_.result;
+  const int64_t channels = image ? p_.image_channels : p_.result_channels;
+  // Of a line of pixels, the last spatial dimension in use is the longest.
+  const int last = p_.spatial - 1;
+  int64_t outer[ConvolutionProblem::kMaxSpatial];
+  std::copy(extents, extents + ConvolutionProblem::kMaxSpatial, outer);
+  outer[last] = 1;
+  for (int64_t n = 0; n < p_.batch; ++n) {
+    for (int64_t i = 0; i < outer[0]; ++i) {
+      for (int64_t j = 0; j < outer[1]; ++j) {
+        for (int64_t k = 0; k < outer[2]; ++k) {
+          float* const pixels =
+              data + n * s[0] + i * s[2] + j * s[3] + k * s[4];
+          visit(pixels, channels, s[1], extents[last], s[2 + last]);
+        }
+      }
+    }
+  }
+}
+
+void DnnlSlab::AddImageBias(const std::array<char*, 4>& caller) const {
+  const float* const bias =
+      reinterpret_cast<const float*>(caller[kBiasOperand]);
+  ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
+                          int64_t pixels, int64_t pixel_step) {
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t i = 0; i < pixels; ++i) {
+        at[c * channel_step + i * pixel_step] += bias[c * p_.bias_stride];
+      }
+    }
+  });
+}
+
+void DnnlSlab::ActivateWritten(const std::array<char*, 4>& caller) const {
+  ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
+                          int64_t pixels, int64_t pixel_step) {
+    if (channel_step == 1) {
+      for (int64_t i = 0; i < pixels; ++i) {
+        Activate(p_.activation, at + i * pixel_step, channels);
+      }
+      return;
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      if (pixel_step == 1) {
+        Activate(p_.activation, at + c * channel_step, pixels);
+        continue;
+      }
+      for (int64_t i = 0; i < pixels; ++i) {
+        Activate(p_.activation, at + c * channel_step + i * pixel_step, 1);
+      }
+    }
+  });
+}
+
+}  // namespace kiln

@@ -1,0 +1,97 @@
+#ifndef KILN_RUNTIME_EXTERN_KERNELS_DNNL_SLAB_H_
+#define KILN_RUNTIME_EXTERN_KERNELS_DNNL_SLAB_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/extern_kernels/dnnl_library.h"
+#include "runtime/extern_kernels/dnnl_primitive.h"
+#include "runtime/extern_kernels/extern_kernel.h"
+
+namespace kiln {
+
+// A convolution by oneDNN on single threads, in steps of some images: the
+// primitive, and a reorder for each operand whose layout is not the caller's.
+// Steps may run on several threads at once, when the weights are ready.
+// Immutable.
+class DnnlSlab {
+ public:
+  // `most_images` (>= 1) of a step. Called under a SingleThread, as all that
+  // runs.
+  //
+  // UNSUPPORTED_OP  strides that repeat elements; what oneDNN does not
+  //                 implement
+  static absl::StatusOr<std::shared_ptr<const DnnlSlab>> Create(
+      const ConvolutionProblem& p, int64_t most_images,
+      std::shared_ptr<const DnnlLibrary> library);
+
+  int64_t steps() const { return steps_; }
+  // Bytes of memory, 64-byte aligned: what all steps share, which may be none,
+  // and what each needs while it runs.
+  int64_t weights_bytes() const { return weights_bytes_; }
+  int64_t room_bytes() const { return room_bytes_; }
+
+  // Brings the weights into the layout that the steps want.
+  absl::Status PrepareWeights(const std::array<char*, 4>& caller,
+                              char* weights) const;
+
+  // Step `step` < steps(), on the operands of the whole slab.
+  absl::Status RunStep(int64_t step, std::array<char*, 4> caller, char* weights,
+                       char* room) const;
+
+ private:
+  DnnlSlab(const ConvolutionProblem& step, int64_t steps,
+           std::shared_ptr<const DnnlLibrary> library)
+      : p_(step),
+        steps_(steps),
+        library_(std::move(library)),
+        written_(WrittenOperand(step.wanted)) {}
+
+  // Copies what is read into the layout that the primitive wants of it.
+  absl::Status ReorderIn(int operand, const std::array<char*, 4>& caller,
+                         char* to) const;
+
+  // The result as the caller has it, with what oneDNN did not do.
+  absl::Status Finish(const DnnlPrimitive::Argument& written, bool has_bias,
+                      const std::array<char*, 4>& caller) const;
+
+  absl::Status DescribeCaller();
+
+  // What the primitive is asked to compute on: the caller's layout, or any.
+  absl::StatusOr<dnnl_memory_desc_t> Wish(int operand) const;
+
+  absl::Status CreatePrimitive();
+
+  absl::Status CreateReorders();
+
+  // Visits what is written, a line of `count` elements `step` apart at a time,
+  // with its channel.
+  template <typename Visit>
+  void ForEachLine(const std::array<char*, 4>& caller,
+                   const Visit& visit) const;
+
+  // oneDNN's image product takes no bias: only f32 comes here with one.
+  void AddImageBias(const std::array<char*, 4>& caller) const;
+
+  // Not by oneDNN: its relu loses a NaN. f32 alone comes here with one.
+  void ActivateWritten(const std::array<char*, 4>& caller) const;
+
+  const ConvolutionProblem p_;  // of one step
+  const int64_t steps_;
+  const std::shared_ptr<const DnnlLibrary> library_;
+  const int written_;
+  std::array<dnnl_memory_desc_t, 3> caller_{};
+  std::unique_ptr<const DnnlPrimitive> primitive_;
+  std::array<std::unique_ptr<const DnnlPrimitive>, 3> reorders_;
+  std::array<int64_t, 4> room_starts_{};
+  int64_t room_bytes_ = 0;
+  int64_t weights_bytes_ = 0;
+};
+
+}  // namespace kiln
+
+#endif  // KILN_RUNTIME_EXTERN_KERNELS_DNNL_SLAB_H_
