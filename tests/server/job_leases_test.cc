@@ -20,18 +20,22 @@ namespace {
 
 using wire::CompileResult;
 
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
 // Two daemons of one Redis that believe each other, since they have one key.
 struct Pair {
   explicit Pair(std::vector<std::string> addresses,
                 absl::Duration wait = absl::Minutes(10),
-                int workers_of_first = 2)
+                int workers_of_first = 2, absl::Duration budget = kPatience)
       : first([&](Config& config) {
           config.worker_count = workers_of_first;
           config.far_addresses = addresses;
+          config.far_budget = budget;
           config.far_lease_wait = wait;
         }),
         second([&](Config& config) {
           config.far_addresses = addresses;
+          config.far_budget = budget;
           config.far_lease_wait = wait;
           const std::string key = "/signing.key";
           std::filesystem::create_directory(config.data_folder);
@@ -48,7 +52,7 @@ struct Pair {
 };
 
 void Await(TestDaemon& d, Count count, int64_t due) {
-  const SteadyTime deadline = After(SteadyNow(), absl::Seconds(60));
+  const SteadyTime deadline = After(SteadyNow(), kPatience);
   while (d.count(count) < due) {
     ASSERT_GT(TimeLeft(deadline), absl::ZeroDuration()) << CountName(count);
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -212,7 +216,8 @@ TEST(JobLeases, WithoutAStoreNobodyWaits) {
 
 TEST(JobLeases, AStoreThatGoesEndsTheWait) {
   RedisServer redis;
-  Pair pair({redis.address()});
+  Pair pair({redis.address()}, absl::Minutes(10), /*workers_of_first=*/2,
+            /*budget=*/absl::Milliseconds(100));
   const wire::CompileRequest request = FakeRequest({"fake.gate.a"});
   Calling first(pair.first, request);
   Await(pair.first, Count::kLeaseTaken, 1);
