@@ -103,15 +103,6 @@ void LimitAndFilter(const Attempt& attempt) {
   if (attempt.level >= JailLevel::kLandlock) RequireOk(attempt, filtered);
 }
 
-// The last steps, in the worker itself: its init stays ready to end it, and
-// Landlock keeps it from init too. `ruleset`: made while all of the view could be
-// walked to; negative: none.
-void KeepToView(const Attempt& attempt, int ruleset) {
-  if (ruleset < 0) return;
-  if (attempt.spec.gpu) RequireOk(attempt, AllowOwnProcess(ruleset));
-  RequireOk(attempt, KeepTo(ruleset));
-}
-
 int RulesetFor(const Attempt& attempt) {
   if (attempt.level < JailLevel::kLandlock) return -1;
   const absl::StatusOr<int> ruleset = OpenRuleset(attempt.view);
@@ -129,6 +120,18 @@ void SayReady(const Attempt& attempt) {
       send(attempt.news, kReady.data(), kReady.size(), MSG_NOSIGNAL) >= 0;
   if (!heard) _exit(1);  // the jailer is gone
   close(attempt.news);
+}
+
+// The last steps, in the worker itself: its init stays ready to end it, and
+// Landlock keeps it from init too. `ruleset`: made while all of the view could be
+// walked to; negative: none.
+void EndEntry(const Attempt& attempt, int ruleset) {
+  if (ruleset >= 0) {
+    if (attempt.spec.gpu) RequireOk(attempt, AllowOwnProcess(ruleset));
+    RequireOk(attempt, KeepTo(ruleset));
+  }
+  SayReady(attempt);
+  if (!attempt.spec.lowest_after_hello) TakeLowestPriority();
 }
 
 // The first process of the namespaces: waits for the worker and takes in what it
@@ -168,9 +171,7 @@ void StartInside(const Attempt& attempt) {
   if (worker != 0) BeInit(attempt, worker);
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   setpgid(0, 0);
-  KeepToView(attempt, ruleset);
-  SayReady(attempt);
-  if (!attempt.spec.lowest_after_hello) TakeLowestPriority();
+  EndEntry(attempt, ruleset);
 }
 
 // Where its own user can't walk to its scratch folder from the root, it uses the
@@ -190,9 +191,7 @@ void StartHere(const Attempt& attempt) {
   // A change of user forgets it.
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   LimitAndFilter(attempt);
-  KeepToView(attempt, ruleset);
-  SayReady(attempt);
-  if (!attempt.spec.lowest_after_hello) TakeLowestPriority();
+  EndEntry(attempt, ruleset);
 }
 
 // Like fork, into new namespaces.
