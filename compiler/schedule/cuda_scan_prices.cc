@@ -15,16 +15,18 @@ namespace {
 // Instructions of a point of a short scan: finding its axes twice, its way
 // through shared memory, its sum as a double.
 constexpr double kShortScanPoint = 25;
-// Groups of a scan that are loaded together, with what their loads wait for. The
+// Groups of a scan that are loaded together, with what they wait for: their loads and
+// the sums of the groups before. Fitted, with kScanElementNs, kScanWarpNs and
+// kScanBlockNs, to 93 configurations on an H100 (bench/records/gpu_kernels.md). The
 // same, from L2, of blocks that share a row.
-constexpr double kScanLoadNs = 1080;
+constexpr double kScanLoadNs = 1420;
 constexpr double kScanAgainNs = 550;
 // How long one more of those groups takes for an element, and each of a row's warps
 // in the join of a group.
-constexpr double kScanElementNs = 19;
-constexpr double kScanWarpNs = 21;
+constexpr double kScanElementNs = 10;
+constexpr double kScanWarpNs = 13;
 // To start a block, to find the parts of a row before it.
-constexpr double kScanBlockNs = 790;
+constexpr double kScanBlockNs = 400;
 constexpr double kScanPartsNs = 5500;
 constexpr double kScanPartNs = 25;  // for each of them
 // Instructions of a group and of each of its elements: a shuffle tree of doubles.

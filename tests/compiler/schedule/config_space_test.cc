@@ -156,6 +156,22 @@ TEST(ConfigSpace, StretchesAreCheapestWithEnoughWarpsThatDoNotWait) {
   EXPECT_LT(price_of(8, 32, 8), price_of(4, 64, 4));
 }
 
+// As measured on an H100 (bench/records/gpu_kernels.md).
+TEST(ConfigSpace, ScansOfRowsThatFitABlocksGroupsDoNotGoFromOneToTheNext) {
+  const std::string graph =
+      "graph @scan()(%x: f16[6125, 1000]) -> (%y) {\n"
+      "  %y = cumsum(%x, 1)\n}\n";
+  const PassEnv env = EnvOf("sm_90");
+  const KernelPlan plan = NestsWith(graph, env);
+  const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
+  const auto space = ConfigsOf(kernel, plan, env);
+  ASSERT_TRUE(space.ok()) << space.status();
+  const auto* scan = std::get_if<CudaScans>(&space->cheapest().variant);
+  ASSERT_NE(scan, nullptr);
+  EXPECT_EQ(scan->parts, 1);
+  EXPECT_GE(scan->lanes * scan->unroll * scan->vector, 1000);
+}
+
 TEST(ChooseVariants, ADecisionIsTakenInEveryFamilyAndChangesNoKey) {
   for (const std::string& graph : Families()) {
     const PassEnv env = EnvOf("sm_90");
