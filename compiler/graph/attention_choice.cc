@@ -11,6 +11,8 @@ constexpr int kComparedCapability = 90;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kWidest = 256;
 constexpr absl::string_view kOrigin = "attention";
+// 64 MiB. Up to them whole products take half the time of blocks on a CPU.
+constexpr int64_t kManyScores = int64_t{1} << 24;
 
 AttentionChoice InParts(std::string because) {
   return {AttentionBy::kParts, absl::StrCat("in parts, ", because)};
@@ -19,6 +21,16 @@ AttentionChoice InParts(std::string because) {
 bool IsWidth(const SymExpr& width) {
   return width.is_constant() && width.constant() > 0 &&
          width.constant() <= kWidest && width.constant() % kWidthStep == 0;
+}
+
+AttentionChoice OnCpu(const AttentionForm& form, ShapeEnv& shapes) {
+  if (form.dtype != DType::kFloat32 && !IsHalf(form.dtype))
+    return InParts(absl::StrCat("no kernel has ", ShortName(form.dtype)));
+  if (form.dropout > 0) return InParts("no kernel for the CPU has dropout");
+  const SymExpr scores = form.batch * form.heads * form.queries * form.keys;
+  if (shapes.DecideLt(scores, kManyScores, kOrigin))
+    return InParts("few scores");
+  return {AttentionBy::kLibrary, "own blocks"};
 }
 
 AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
@@ -49,7 +61,7 @@ AttentionChoice ChooseAttention(const AttentionForm& form, ShapeEnv& shapes,
                                 const Target& target) {
   if (form.dropout >= 1) return InParts("all weights are dropped");
   if (target.kind == TargetKind::kCuda) return OnCuda(form, shapes, target);
-  return InParts("no kernel for the CPU");
+  return OnCpu(form, shapes);
 }
 
 }  // namespace kiln

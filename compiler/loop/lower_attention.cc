@@ -26,11 +26,11 @@ uint32_t AlignmentOf(const Buffer& buffer, const Graph& graph) {
   return graph.inputs[buffer.index].alignment_bytes;
 }
 
-// Heads lie row by row; of half types in whole 16 bytes. A copy is both.
+// Heads lie row by row; of half types on CUDA in whole 16 bytes. A copy is both.
 bool IsHeads(const View& view, const Buffer& buffer, const Graph& graph) {
   const size_t last = view.strides.size() - 1;
   if (!view.strides[last].Is(1)) return false;
-  if (!IsHalf(view.dtype)) return true;
+  if (!IsHalf(view.dtype) || graph.device == DeviceType::kCpu) return true;
   if (!IsAligned(view.offset) || !IsAligned(buffer.offset) ||
       AlignmentOf(buffer, graph) % kAlignedBytes != 0) {
     return false;

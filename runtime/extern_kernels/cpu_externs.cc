@@ -6,6 +6,7 @@
 
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/blocked_attention.h"
 #include "runtime/extern_kernels/dnnl_bf16_matmul.h"
 #include "runtime/extern_kernels/dnnl_convolution.h"
 #include "runtime/extern_kernels/dnnl_library.h"
@@ -32,9 +33,8 @@ class CpuExterns final : public ExternLibrary {
     if (const auto* order = std::get_if<OrderProblem>(&problem)) {
       return PreparePlainOrder(*order, device_->threads());
     }
-    if (std::holds_alternative<AttentionProblem>(problem)) {
-      return MakeError(ErrorReason::kUnsupportedOp,
-                       Describe(problem) + ": on the CPU");
+    if (const auto* attention = std::get_if<AttentionProblem>(&problem)) {
+      return PrepareBlockedAttention(*attention, dnnl_, device_->threads());
     }
     const DType dtype =
         std::visit([](const auto& p) { return p.dtype; }, problem);

@@ -70,7 +70,7 @@
 // the operands' dtype or f32. dropout: the probability with which a weight is 0
 // (else it is scaled by 1 / (1 - dropout)); then seed and offset, i64 [], name the
 // draw. Backward and forward draw alike on one device. A row that sees nothing is
-// NaN, as cuDNN has it.
+// NaN on CUDA, as cuDNN has it; on the CPU it and its logarithm are 0.
 //
 // Products take allow_tf32 and allow_reduced_sums, ints, 0 when absent: what
 // a library may round for speed (see Precision). CPU libraries have no use for
@@ -83,9 +83,9 @@
 // Dtypes: f32, bf16, f16 (computed in f32), f64; on the CPU also i64 and i32
 // matrices. All operands of a call have one dtype. On CUDA an f64 call takes no
 // activation, and K = 0 takes no beta but 0 and 1 (UNSUPPORTED_OP at load).
-// Attention: on CUDA alone, of bf16 and f16, E and V multiples of 8 to 256, no size
-// 0, N and M not both 1 in a backward, strides of all but the last dimension in
-// multiples of 8 elements, those of the last 1.
+// Attention: on CUDA of bf16 and f16, E and V multiples of 8 to 256, no size 0, N and
+// M not both 1 in a backward, strides of all but the last dimension in multiples of 8
+// elements, those of the last 1. On the CPU of f32, bf16 and f16, without dropout.
 //
 // Errors of a plan that breaks this: ARTIFACT_CORRUPT for shapes that
 // contradict each other, UNSUPPORTED_OP for a name, dtype or attribute that is

@@ -44,6 +44,12 @@ def test_attention_of_a_length_of_0(queries, keys):
     assert_as_eager(F.scaled_dot_product_attention, q, k, v)
 
 
+@pytest.mark.parametrize("width", [1, 37, 300])
+def test_attention_of_heads_that_fused_kernels_do_not_have(width):
+    q, k, v = (torch.randn(2, 2, length, width) for length in (5, 7, 7))
+    assert_as_eager(F.scaled_dot_product_attention, q, k, v)
+
+
 @pytest.mark.parametrize("m, k, n", [(3, 0, 5), (0, 4, 5), (3, 4, 0), (0, 0, 0)])
 def test_products_with_a_size_of_0(m, k, n):
     a, b, bias = torch.randn(m, k), torch.randn(k, n), torch.randn(n)

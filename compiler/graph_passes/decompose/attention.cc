@@ -190,6 +190,7 @@ void AddNumbers(Decomposition& d, Emitter::Args& args) {
 struct Draw {
   ValueId seed, offset;
 };
+constexpr Draw kNoDraw = {};
 
 void AddDraw(Decomposition& d, const Draw& draw, Emitter::Args& args) {
   const bool draws = d.Float("dropout_p") > 0;
@@ -227,6 +228,10 @@ Parts AttendBackwardWhole(Decomposition& d, const Dialect& dialect,
 }
 
 Parts FlashForCpu(Decomposition& d) {
+  if (IsWhole(d)) {
+    const Attended a = AttendWhole(d, kFlashForCpu, kNoDraw);
+    return {a.output, d.e.Squeeze(a.logsumexp, {3})};
+  }
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
   if (d.Float("dropout_p") != 0) return d.Unsupported("dropout_p is not 0");
   const Attended a = Attend(d, kFlashForCpu, std::nullopt);
@@ -277,6 +282,8 @@ Parts AttendBackward(Decomposition& d, const Dialect& dialect,
 }
 
 Parts FlashForCpuBackward(Decomposition& d) {
+  if (IsWhole(d))
+    return AttendBackwardWhole(d, kFlashForCpu, d.Tensor("logsumexp"), kNoDraw);
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
   return AttendBackward(d, kFlashForCpu,
                         d.e.Unsqueeze(d.Compute("logsumexp"), 3), std::nullopt);
