@@ -22,6 +22,7 @@
 #include "compiler/schedule/fuse_epilogues.h"
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/inline_producers.h"
+#include "compiler/schedule/jam_windows.h"
 #include "compiler/schedule/kernel_fingerprint.h"
 #include "compiler/schedule/kernel_labels.h"
 #include "compiler/schedule/kernel_plan_text.h"
@@ -199,6 +200,17 @@ absl::StatusOr<Changed> RunGuardExtents(KernelPlan& plan, const PassEnv& env) {
   return plan.shapes.guards().size() > before ? Changed::kYes : Changed::kNo;
 }
 
+absl::StatusOr<Changed> RunJamWindows(KernelPlan& plan, const PassEnv& env) {
+  int64_t jammed = 0;
+  for (PlannedStep& step : plan.steps) {
+    auto* kernel = std::get_if<PlannedKernel>(&step);
+    if (kernel != nullptr &&
+        JamWindows(kernel->nest, plan.buffers, plan.shapes, env.target))
+      ++jammed;
+  }
+  return Changed::Patterns(jammed);
+}
+
 absl::StatusOr<VariantChoice> Choose(const PlannedKernel& kernel,
                                      const KernelPlan& plan, const PassEnv& env,
                                      bool explain) {
@@ -270,6 +282,8 @@ absl::StatusOr<Changed> RunPlanBuffers(KernelPlan& plan, const PassEnv& env) {
 
 constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"order_loops", RunOrderLoops},
+    // Loops are in their final order; the variants are those of the jammed nest.
+    {"jam_windows", RunJamWindows},
     // The choice may rely on it.
     {"guard_extents", RunGuardExtents},
     {"choose_variants", RunChooseVariants},
@@ -282,7 +296,7 @@ constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"add_workspaces", RunAddWorkspaces},
     {"plan_buffers", RunPlanBuffers},
 };
-constexpr size_t kPassesBeforeVariants = 2;
+constexpr size_t kPassesBeforeVariants = 3;
 
 }  // namespace
 

@@ -9,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/graph_text.h"
+#include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/lower_graph.h"
+#include "compiler/schedule/jam_windows.h"
 #include "compiler/schedule/loop_order.h"
 #include "compiler/schedule/window_loops.h"
 #include "tests/support/kernel_tolerances.h"
@@ -18,7 +20,8 @@
 namespace kiln {
 namespace {
 
-void CheckKernels(const std::string& text, double tolerance) {
+void CheckKernels(const std::string& text, double tolerance,
+                  std::optional<uint32_t> jam_axis = std::nullopt) {
   SCOPED_TRACE(text);
   const auto graph = ParseGraph(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -39,6 +42,9 @@ void CheckKernels(const std::string& text, double tolerance) {
     flat = flat.Flat();
     flat.kernel.nest =
         OrderAxes(flat.kernel.nest, flat.buffers, program->shapes);
+    // What is read by neighbours is read once (jam_windows.h).
+    if (jam_axis.has_value() && !HasReduction(flat.kernel.nest))
+      flat.kernel.nest = JamAxis(flat.kernel.nest, *jam_axis, 2);
     flat.CheckVariants(TargetKind::kCuda, tolerance);
     ++checked;
   }
@@ -74,6 +80,12 @@ std::string GraphOf(absl::string_view dtype, int64_t channels, int64_t window,
 
 TEST(WindowKernel, OfChannelsSideBySide) {
   CheckKernels(GraphOf("bf16", 16, 3, 2, 9, true), kBF16Unit);
+}
+
+// The axis of columns, and that of rows.
+TEST(WindowKernel, OfNeighboursTogether) {
+  CheckKernels(GraphOf("bf16", 16, 3, 1, 6, true), kBF16Unit, 2);
+  CheckKernels(GraphOf("f32", 5, 3, 1, 12, false), kSums, 2);
 }
 
 TEST(WindowKernel, OfPixelsSideBySide) {
