@@ -38,6 +38,9 @@ class DnnlConvolution final : public PreparedCall {
                              library_));
       }
       weights_bytes_ += piece.slab->weights_bytes();
+      for (int64_t part = 0; part < piece.slab->weight_parts(); ++part) {
+        weight_parts_.push_back({pieces_.size(), part});
+      }
       for (int64_t step = 0; step < piece.slab->steps(); ++step) {
         steps_.push_back({pieces_.size(), step});
       }
@@ -51,7 +54,7 @@ class DnnlConvolution final : public PreparedCall {
     RETURN_IF_ERROR(weights.Take(weights_bytes_));
     const Work work{this, &buffers, weights.data()};
     RETURN_IF_ERROR(
-        ForEach(pieces_.size(), work, &DnnlConvolution::RunWeights));
+        ForEach(weight_parts_.size(), work, &DnnlConvolution::RunWeights));
     return ForEach(steps_.size(), work, &DnnlConvolution::RunStep);
   }
 
@@ -63,9 +66,10 @@ class DnnlConvolution final : public PreparedCall {
     std::shared_ptr<const DnnlSlab> slab;
     int64_t weights_start;  // of the prepared ones, in bytes
   };
+  // A part of the weights, or a step, of a piece's slab.
   struct Step {
     size_t piece;
-    int64_t number;  // of the piece's slab
+    int64_t number;
   };
   struct Work {
     const DnnlConvolution* self;
@@ -136,8 +140,9 @@ class DnnlConvolution final : public PreparedCall {
   }
 
   absl::Status RunWeights(const Work& work, int64_t i) const {
-    const Piece& piece = pieces_[i];
-    return piece.slab->PrepareWeights(OperandsOf(piece, *work.buffers),
+    const auto [at, part] = weight_parts_[i];
+    const Piece& piece = pieces_[at];
+    return piece.slab->PrepareWeights(part, OperandsOf(piece, *work.buffers),
                                       work.weights + piece.weights_start);
   }
 
@@ -154,7 +159,8 @@ class DnnlConvolution final : public PreparedCall {
   const std::shared_ptr<const DnnlLibrary> library_;
   CpuDevice& device_;
   std::vector<Piece> pieces_;
-  std::vector<Step> steps_;  // of all pieces
+  std::vector<Step> weight_parts_;  // of all pieces
+  std::vector<Step> steps_;
   int64_t weights_bytes_ = 0;
 };
 

@@ -65,6 +65,7 @@ class DnnlLibrary {
   X(dnnl_stream_create)                                  \
   X(dnnl_memory_desc_init_by_strides)                    \
   X(dnnl_memory_desc_init_by_tag)                        \
+  X(dnnl_memory_desc_init_submemory)                     \
   X(dnnl_memory_desc_equal)                              \
   X(dnnl_memory_desc_get_size)                           \
   X(dnnl_memory_create)                                  \

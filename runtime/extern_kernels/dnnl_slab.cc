@@ -147,10 +147,13 @@ absl::StatusOr<std::shared_ptr<const DnnlSlab>> DnnlSlab::Create(
   return std::shared_ptr<const DnnlSlab>(std::move(slab));
 }
 
-absl::Status DnnlSlab::PrepareWeights(const std::array<char*, 4>& caller,
+absl::Status DnnlSlab::PrepareWeights(int64_t part,
+                                      const std::array<char*, 4>& caller,
                                       char* weights) const {
-  if (weights_bytes_ == 0) return absl::OkStatus();
-  return ReorderIn(kWeightsOperand, caller, weights);
+  const WeightPart& copied = weight_parts_[part];
+  return copied.reorder->Execute(
+      {{DNNL_ARG_FROM, &copied.from, caller[kWeightsOperand]},
+       {DNNL_ARG_TO, &copied.to, weights}});
 }
 
 absl::Status DnnlSlab::RunStep(int64_t step, std::array<char*, 4> caller,
@@ -166,8 +169,9 @@ absl::Status DnnlSlab::RunStep(int64_t step, std::array<char*, 4> caller,
                           : room + room_starts_[i];
     if (i != written_ && i != kWeightsOperand)
       RETURN_IF_ERROR(ReorderIn(i, caller, own));
-    arguments[i] = {name, &primitive_->Layout(name),
-                    reorders_[i] == nullptr ? caller[i] : own};
+    arguments[i] = {
+        name, &primitive_->Layout(name),
+        reorders_[i] == nullptr && own != weights ? caller[i] : own};
   }
   const dnnl_memory_desc_t& bias = primitive_->Layout(DNNL_ARG_BIAS);
   const dnnl_memory_desc_t& scratch = primitive_->Layout(DNNL_ARG_SCRATCHPAD);
@@ -295,9 +299,12 @@ absl::Status DnnlSlab::CreateReorders() {
         primitive_->Layout(ArgumentName(p_.wanted, i));
     room_starts_[i] = room_bytes_;
     if (library_->dnnl_memory_desc_equal(&due, &caller_[i])) continue;
-    const bool is_shared = i == kWeightsOperand && i != written_;
-    (is_shared ? weights_bytes_ : room_bytes_) +=
-        AlignedUp(primitive_->Bytes(due));
+    if (i == kWeightsOperand && i != written_) {
+      weights_bytes_ = AlignedUp(primitive_->Bytes(due));
+      RETURN_IF_ERROR(CreateWeightParts());
+      continue;
+    }
+    room_bytes_ += AlignedUp(primitive_->Bytes(due));
     const dnnl_memory_desc_t& from = i == written_ ? due : caller_[i];
     const dnnl_memory_desc_t& to = i == written_ ? caller_[i] : due;
     ASSIGN_OR_RETURN(reorders_[i],
@@ -308,6 +315,39 @@ absl::Status DnnlSlab::CreateReorders() {
       AlignedUp(primitive_->Bytes(primitive_->Layout(DNNL_ARG_SCRATCHPAD)));
   // An empty scratchpad has an address too.
   room_bytes_ += 64;
+  return absl::OkStatus();
+}
+
+absl::Status DnnlSlab::CreateWeightParts() {
+  // Whole blocks of every layout that oneDNN has, and worth a thread's while.
+  constexpr int64_t kUnit = 64;
+  constexpr int64_t kElementsOfPart = 64 * 1024;
+  const dnnl_memory_desc_t& from = caller_[kWeightsOperand];
+  const dnnl_memory_desc_t& to =
+      primitive_->Layout(ArgumentName(p_.wanted, kWeightsOperand));
+  int64_t elements_of_one = 1;
+  for (int i = 1; i < from.ndims; ++i) elements_of_one *= from.dims[i];
+  const int64_t units = kElementsOfPart / (kUnit * elements_of_one) + 1;
+  dnnl_dims_t sizes;
+  dnnl_dims_t starts = {};
+  std::copy(from.dims, from.dims + from.ndims, sizes);
+  for (; starts[0] < from.dims[0]; starts[0] += sizes[0]) {
+    sizes[0] = std::min(units * kUnit, from.dims[0] - starts[0]);
+    WeightPart part;
+    if (library_->dnnl_memory_desc_init_submemory(&part.from, &from, sizes,
+                                                  starts) != dnnl_success ||
+        library_->dnnl_memory_desc_init_submemory(&part.to, &to, sizes,
+                                                  starts) != dnnl_success) {
+      weight_parts_.clear();  // A layout that is not cut: all at once.
+      part.from = from;
+      part.to = to;
+      sizes[0] = from.dims[0];
+    }
+    ASSIGN_OR_RETURN(part.reorder, DnnlPrimitive::CreateReorder(
+                                       library_, part.from, part.to));
+    weight_parts_.push_back(std::move(part));
+    if (sizes[0] == from.dims[0]) break;
+  }
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,9 +36,11 @@ class DnnlSlab {
   int64_t weights_bytes() const { return weights_bytes_; }
   int64_t room_bytes() const { return room_bytes_; }
 
-  // Brings the weights into the layout that the steps want.
-  absl::Status PrepareWeights(const std::array<char*, 4>& caller,
+  // Brings part `part` < weight_parts() of the weights into the layout that the
+  // steps want. Parts may be prepared on several threads at once.
+  absl::Status PrepareWeights(int64_t part, const std::array<char*, 4>& caller,
                               char* weights) const;
+  int64_t weight_parts() const { return weight_parts_.size(); }
 
   // Step `step` < steps(), on the operands of the whole slab.
   absl::Status RunStep(int64_t step, std::array<char*, 4> caller, char* weights,
@@ -67,6 +70,7 @@ class DnnlSlab {
   absl::Status CreatePrimitive();
 
   absl::Status CreateReorders();
+  absl::Status CreateWeightParts();
 
   // Visits what is written, a line of `count` elements `step` apart at a time,
   // with its channel.
@@ -86,7 +90,16 @@ class DnnlSlab {
   const int written_;
   std::array<dnnl_memory_desc_t, 3> caller_{};
   std::unique_ptr<const DnnlPrimitive> primitive_;
+  // A copy of some of the weights' first dimension; both layouts say where in
+  // the whole it lies.
+  struct WeightPart {
+    dnnl_memory_desc_t from;
+    dnnl_memory_desc_t to;
+    std::unique_ptr<const DnnlPrimitive> reorder;
+  };
+
   std::array<std::unique_ptr<const DnnlPrimitive>, 3> reorders_;
+  std::vector<WeightPart> weight_parts_;
   std::array<int64_t, 4> room_starts_{};
   int64_t room_bytes_ = 0;
   int64_t weights_bytes_ = 0;

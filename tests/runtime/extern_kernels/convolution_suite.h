@@ -453,6 +453,23 @@ TEST_P(ConvolutionSuite, ImagesThatThreadsShareOut) {
   }
 }
 
+// Of 64 channels each; the last part fills no block.
+TEST_P(ConvolutionSuite, WeightsThatAreCopiedInParts) {
+  for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+    Case c = Make({.image = {2, 2},
+                   .window = {3, 3},
+                   .stride = {1},
+                   .padding = {1},
+                   .dilation = {1},
+                   .batch = 2,
+                   .x_channels = 192,
+                   .y_channels = 150},
+                  DType::kFloat32, format);
+    CheckForward(c, /*with_bias=*/true);
+    CheckBackward(c);
+  }
+}
+
 TEST_P(ConvolutionSuite, AnEmptyBatchGivesAnEmptyResult) {
   for (const DType dtype : GetParam().dtypes) {
     Case c = Make({.image = {5, 5},
