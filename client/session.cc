@@ -8,6 +8,7 @@
 #include "client/daemon_settings.h"
 #include "client/daemon_status.h"
 #include "client/large_constants.h"
+#include "client/tell_of_device.h"
 #include "proto/base/refusal.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
@@ -291,11 +292,8 @@ absl::StatusOr<wire::CompileRequest> Session::RequestFor(
   *request.mutable_options() = options;
   request.set_cache_namespace(options_.cache_namespace);
   request.set_urgency(options_.urgency);
-  // Another machine's driver may be another.
-  if (!options_.target.has_value()) {
-    request.set_driver_cuda_version(
-        static_cast<uint32_t>(device_.device->traits().driver_cuda_version));
-  }
+  // Another machine's driver may be another, and its libraries.
+  if (!options_.target.has_value()) TellOfDevice(device_, request);
   return request;
 }
 

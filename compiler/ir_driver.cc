@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/codegen/cuda_flash.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/codegen/write_combined.h"
 #include "compiler/codegen/write_kernels.h"
@@ -18,6 +19,7 @@
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/loop/lower_graph.h"
 #include "compiler/pass/graph_inspection.h"
+#include "compiler/schedule/kernel_labels.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
 #include "compiler/schedule/plan_pipeline.h"
@@ -106,14 +108,17 @@ absl::StatusOr<Ir> Write(Ir ir, const PassEnv& env) {
   ASSIGN_OR_RETURN(const KernelPlan* plan, PlanOf(ir));
   SourceText out;
   for (const PlannedStep& step : plan->steps) {
-    const absl::Span<const PlannedKernel> kernels = KernelsOf(step);
-    if (kernels.empty()) continue;
+    if (!IsLaunch(step)) continue;
     const auto* all = std::get_if<CombinedKernel>(&step);
-    const std::string& label = all != nullptr ? all->label : kernels[0].label;
+    const auto* flash = std::get_if<FlashKernel>(&step);
+    const std::string& label = LabelOf(step);
+    const auto write = [&](auto writer, const auto& kernel) {
+      return writer(kernel, plan->buffers, plan->shapes, env.target);
+    };
     absl::StatusOr<KernelSource> source =
-        all != nullptr
-            ? WriteCombinedKernel(*all, plan->buffers, plan->shapes, env.target)
-            : WriteKernel(kernels[0], plan->buffers, plan->shapes, env.target);
+        all != nullptr     ? write(WriteCombinedKernel, *all)
+        : flash != nullptr ? write(WriteFlashKernel, *flash)
+                           : write(WriteKernel, KernelsOf(step)[0]);
     if (!source.ok()) return Annotate(source.status(), label);
     absl::StrAppend(&out.text, "// ", label, "\n", source->text, "\n");
   }

@@ -2,6 +2,7 @@
 
 #include "compiler/codegen/cuda_prelude_accesses.h"
 #include "compiler/codegen/cuda_prelude_atomics.h"
+#include "compiler/codegen/cuda_prelude_flash.h"
 #include "compiler/codegen/cuda_prelude_joins.h"
 #include "compiler/codegen/cuda_prelude_scans.h"
 #include "compiler/codegen/prelude.h"
@@ -341,8 +342,10 @@ K_FN void k_random_row(long long seed, long long first, unsigned long long numbe
 
 std::vector<PreludePart> CudaPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
-  for (const auto more : {CudaPreludeAccesses(), CudaJoins(),
-                          CudaPreludeScans(), CudaPreludeAtomics()})
+  for (const auto more :
+       {CudaPreludeAccesses(), CudaJoins(), CudaPreludeScans(),
+        CudaPreludeAtomics(), CudaPreludeMatrices(), CudaPreludeFlash(),
+        CudaPreludeFlashGrads()})
     parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }

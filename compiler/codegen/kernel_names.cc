@@ -27,4 +27,8 @@ std::string KernelSymbol(const CombinedKernel& kernel, absl::string_view text) {
   return WithDigest(KernelStem(kernel), text);
 }
 
+std::string KernelSymbol(const FlashKernel& kernel, absl::string_view text) {
+  return WithDigest(KernelStem(kernel), text);
+}
+
 }  // namespace kiln

@@ -15,6 +15,7 @@ namespace kiln {
 // digest of the kernel's text, so that graphs share object code.
 std::string KernelSymbol(const PlannedKernel& kernel, absl::string_view text);
 std::string KernelSymbol(const CombinedKernel& kernel, absl::string_view text);
+std::string KernelSymbol(const FlashKernel& kernel, absl::string_view text);
 
 // The digest that a symbol ends with.
 absl::string_view SymbolDigest(absl::string_view symbol);

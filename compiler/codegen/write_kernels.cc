@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/codegen/cuda_flash.h"
 #include "compiler/codegen/kernel_names.h"
 #include "compiler/codegen/write_combined.h"
 #include "compiler/graph/refused_nodes.h"
@@ -77,6 +78,10 @@ class KernelsWriter {
     return source;
   }
 
+  absl::StatusOr<KernelSource> Write(const FlashKernel& kernel) {
+    return WriteFlashKernel(kernel, plan_.buffers, plan_.shapes, target_);
+  }
+
   absl::StatusOr<KernelSource> Write(const PlannedKernel& kernel) {
     KernelFingerprint fingerprint(kernel, plan_.buffers,
                                   FingerprintSizes::kKept);
@@ -108,11 +113,13 @@ absl::StatusOr<std::vector<KernelSource>> WriteKernels(const KernelPlan& plan,
   SharedTexts texts;
   RefusedNodes refused;
   for (const PlannedStep& step : plan.steps) {
-    if (KernelsOf(step).empty()) continue;
+    if (!IsLaunch(step)) continue;
     const auto* all = std::get_if<CombinedKernel>(&step);
+    const auto* flash = std::get_if<FlashKernel>(&step);
     absl::StatusOr<KernelSource> source =
-        all != nullptr ? writer.Write(*all)
-                       : writer.Write(std::get<PlannedKernel>(step));
+        all != nullptr     ? writer.Write(*all)
+        : flash != nullptr ? writer.Write(*flash)
+                           : writer.Write(std::get<PlannedKernel>(step));
     if (source.ok()) {
       texts.Share(*source);
       sources.push_back(*std::move(source));

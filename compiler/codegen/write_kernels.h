@@ -10,8 +10,7 @@
 
 namespace kiln {
 
-// The sources of a plan's kernels, one for each PlannedKernel and
-// CombinedKernel in order.
+// The sources of a plan's kernels, one for each step that launches one, in order.
 //
 // Kernels that are equal but for which buffers they name and which random
 // streams they draw from (the twelve layers of a model) are written once; the

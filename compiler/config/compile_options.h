@@ -47,6 +47,9 @@ struct ArtifactOptions {
   // So may an input's, whose rows are then written behind their ends: the last one too
   // must be as long as the stride says. For tests.
   bool can_inplace_pad_graph_input = false;
+  // Kernels of ours compute attention on CUDA where cuDNN could: for programs without
+  // cuDNN.
+  bool own_attention = false;
 };
 
 // What cannot reach an artifact's bytes.

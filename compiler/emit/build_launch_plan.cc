@@ -47,7 +47,7 @@ class PlanBuilder {
     NumberTakenInputs();
     size_t next_kernel = 0;
     for (const PlannedStep& step : plan_.steps) {
-      if (const auto kernels = KernelsOf(step); !kernels.empty()) {
+      if (IsLaunch(step)) {
         if (next_kernel >= kernels_.size()) return CountsDiffer();
         RETURN_IF_ERROR(AddLaunch(step, kernels_[next_kernel++]));
       } else if (const auto* call = std::get_if<LibraryCall>(&step)) {
@@ -200,9 +200,10 @@ class PlanBuilder {
     }
     wire::PlanKernel& out = *out_.add_kernels();
     out.set_symbol(kernel.source.symbol);
-    const auto* all = std::get_if<CombinedKernel>(&planned);
-    out.set_label(all != nullptr ? all->label : KernelsOf(planned)[0].label);
+    out.set_label(LabelOf(planned));
     out.set_module(unit->second);
+    if (const auto* flash = std::get_if<FlashKernel>(&planned))
+      out.add_origins(flash->attention.origin);
     absl::flat_hash_set<absl::string_view> seen;
     for (const PlannedKernel& part : KernelsOf(planned)) {
       for (const std::string& origin : part.nest.origins)

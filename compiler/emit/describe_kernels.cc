@@ -40,22 +40,26 @@ std::vector<EmittedKernel> DescribeKernels(const KernelPlan& plan,
   absl::flat_hash_set<std::string> seen;
   size_t next = 0;
   for (const PlannedStep& step : plan.steps) {
-    const absl::Span<const PlannedKernel> kernels = KernelsOf(step);
-    if (kernels.empty() || next >= sources.size()) continue;
+    if (!IsLaunch(step) || next >= sources.size()) continue;
     EmittedKernel emitted;
     emitted.source = std::move(sources[next++]);
-    const KernelBytes bytes = BytesOf(kernels, plan.buffers);
+    const absl::Span<const PlannedKernel> kernels = KernelsOf(step);
+    const auto* flash = std::get_if<FlashKernel>(&step);
+    const KernelBytes bytes =
+        flash != nullptr ? BytesOf(*flash) : BytesOf(kernels, plan.buffers);
     emitted.facts.bytes_read = bytes.read;
     emitted.facts.bytes_written = bytes.written;
-    emitted.facts.mapping = MappingOf(kernels[0].variant);
+    emitted.facts.mapping =
+        MappingOf(flash != nullptr ? flash->variant : kernels[0].variant);
     if (std::holds_alternative<PlannedKernel>(step) &&
         !ComesFromLists(kernels[0].nest)) {
       emitted.facts.extents = PointsOf(kernels[0].nest);
     }
     if (seen.insert(emitted.source.symbol).second) {
       const auto* all = std::get_if<CombinedKernel>(&step);
-      emitted.facts.text = all != nullptr ? ToText(*all, plan.buffers)
-                                          : ToText(kernels[0], plan.buffers);
+      emitted.facts.text = flash != nullptr ? ToText(*flash, plan.buffers)
+                           : all != nullptr ? ToText(*all, plan.buffers)
+                                            : ToText(kernels[0], plan.buffers);
     }
     out.push_back(std::move(emitted));
   }

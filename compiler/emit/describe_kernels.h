@@ -10,8 +10,7 @@ namespace kiln {
 // Puts beside each kernel's source what people and metrics want to know of it:
 // its text, once for equal kernels, and the bytes it moves.
 //
-//   sources  one for each PlannedKernel and CombinedKernel of plan.steps,
-//           in order
+//   sources  one for each step that launches a kernel, in order
 //
 // Pure.
 std::vector<EmittedKernel> DescribeKernels(const KernelPlan& plan,

@@ -8,6 +8,9 @@ namespace {
 // Source: what runtime/extern_kernels/extern_kernel.h says of attention, and the
 // chip on which it was compared, Hopper.
 constexpr int kComparedCapability = 90;
+// Tensor cores that add up in f32, and copies to shared memory that go on by
+// themselves. Source: PTX ISA, "mma.sync", "cp.async".
+constexpr int kOldestOfOwn = 80;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kWidest = 256;
 constexpr absl::string_view kOrigin = "attention";
@@ -16,6 +19,10 @@ constexpr int64_t kManyScores = int64_t{1} << 24;
 
 AttentionChoice InParts(std::string because) {
   return {AttentionBy::kParts, absl::StrCat("in parts, ", because)};
+}
+
+AttentionChoice Own(std::string because) {
+  return {AttentionBy::kOwn, absl::StrCat("own flash, ", because)};
 }
 
 bool IsWidth(const SymExpr& width) {
@@ -36,21 +43,23 @@ AttentionChoice OnCpu(const AttentionForm& form, ShapeEnv& shapes) {
 AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
                        const Target& target) {
   if (!IsHalf(form.dtype))
-    return InParts(absl::StrCat("cuDNN has no ", ShortName(form.dtype)));
-  if (target.compute_capability != kComparedCapability)
-    return InParts(absl::StrCat("cuDNN is not compared on ", target.name));
+    return InParts(absl::StrCat("no kernel has ", ShortName(form.dtype)));
+  if (target.compute_capability < kOldestOfOwn)
+    return InParts(absl::StrCat("no kernel for ", target.name));
   for (const SymExpr& width : {form.width, form.value_width}) {
     if (!IsWidth(width)) {
-      return InParts(absl::StrCat("cuDNN has no heads of ", width.ToString()));
+      return InParts(absl::StrCat("no kernel has heads of ", width.ToString()));
     }
   }
   for (const SymExpr& size :
        {form.batch, form.heads, form.queries, form.keys}) {
     if (!shapes.DecideLt(0, size, kOrigin)) return InParts("a size of 0");
   }
+  if (target.compute_capability != kComparedCapability)
+    return Own(absl::StrCat("cuDNN is not compared on ", target.name));
   if (!shapes.DecideLt(1, form.keys, kOrigin) &&
       !shapes.DecideLt(1, form.queries, kOrigin)) {
-    return InParts("cuDNN has no gradient of one query to one key");
+    return Own("cuDNN has no gradient of one query to one key");
   }
   return {AttentionBy::kLibrary, "cuDNN"};
 }

@@ -24,11 +24,14 @@ struct AttentionForm {
 
 enum class AttentionBy : uint8_t {
   kLibrary,  // cuDNN
+  kOwn,      // flash kernels of ours (schedule/flash_kernel.h)
   kParts,    // products and a softmax, with all scores in memory
 };
 struct AttentionChoice {
   AttentionBy by = AttentionBy::kParts;
-  std::string ground;  // "cuDNN", "in parts, no kernel has f32"
+  // "cuDNN", "own flash, cuDNN is not compared on sm_80", "in parts, no kernel has
+  // f32"
+  std::string ground;
 };
 
 // Sizes that are not known are decided by their hints, with a guard.

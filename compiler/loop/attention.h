@@ -56,6 +56,8 @@ struct Attention {
   int64_t window = 0;
   double scale = 1;
   double dropout = 0;  // the probability with which a weight becomes 0
+  // Kernels of ours compute it (schedule/choose_contraction.h), else a library.
+  bool own = false;
 
   bool Writes(size_t place) const {
     return backward ? place >= kQueryGrad

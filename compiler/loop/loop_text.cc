@@ -243,6 +243,7 @@ std::string ToText(const Attention& attention,
   if (attention.dropout > 0)
     absl::StrAppend(&out, pad, "  dropout ", NumberText(attention.dropout),
                     "\n");
+  if (attention.own) absl::StrAppend(&out, pad, "  own\n");
   return absl::StrCat(out, pad, "}\n");
 }
 

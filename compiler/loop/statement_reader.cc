@@ -311,6 +311,8 @@ std::optional<Attention> StatementReader::ReadAttentionLine(LineReader& in) {
     attention_.window = in.Int();
   } else if (in.Take("dropout ")) {
     attention_.dropout = in.Float();
+  } else if (in.Take("own")) {
+    attention_.own = true;
   } else if (in.Take("causal ")) {
     const absl::string_view place = in.rest();
     const auto causal = CausalFromName(in.Word());
@@ -324,7 +326,7 @@ std::optional<Attention> StatementReader::ReadAttentionLine(LineReader& in) {
       attention_.arrays[k] = ReadView(in);
       return std::nullopt;
     }
-    in.FailAt(place, "an array, scale, causal, window or dropout");
+    in.FailAt(place, "an array, scale, causal, window, dropout or own");
   }
   return std::nullopt;
 }

@@ -111,32 +111,34 @@ std::optional<WindowLoops> CheaperLoops(const Contraction& c,
   return loops;
 }
 
-std::string ExplainAttention(const Attention& a, ShapeEnv shapes,
+AttentionForm FormOf(const Attention& a) {
+  return {a.at(Attention::kQuery).dtype,
+          a.extents[Attention::kB],
+          a.extents[Attention::kH],
+          a.extents[Attention::kX],
+          a.extents[Attention::kM],
+          a.extents[Attention::kN],
+          a.extents[Attention::kE],
+          a.extents[Attention::kV],
+          a.dropout};
+}
+
+std::string ExplainAttention(const Attention& a, std::string ground,
                              const Target& target) {
   std::string axes;
   for (size_t k = 0; k < Attention::kAxes; ++k) {
     absl::StrAppend(&axes, k > 0 ? ", " : "", AxisLetters().substr(k, 1), " ",
                     a.extents[k].ToString());
   }
-  const AttentionForm form = {a.at(Attention::kQuery).dtype,
-                              a.extents[Attention::kB],
-                              a.extents[Attention::kH],
-                              a.extents[Attention::kX],
-                              a.extents[Attention::kM],
-                              a.extents[Attention::kN],
-                              a.extents[Attention::kE],
-                              a.extents[Attention::kV],
-                              a.dropout};
-  std::string ground = ChooseAttention(form, shapes, target).ground;
   if (a.arrays[Attention::kBias].has_value())
     absl::StrAppend(&ground, ", bias");
   if (a.causal != Attention::Causal::kNone)
     absl::StrAppend(&ground, ", causal ", CausalName(a.causal));
   if (a.dropout > 0) absl::StrAppend(&ground, ", dropout");
-  return absl::StrCat(a.backward ? "attention_backward " : "attention ",
-                      a.origin, " [", axes, "] ", ShortName(form.dtype), ": ",
-                      ground, ": heads of ",
-                      a.extents[Attention::kE].ToString(), " on ", target.name);
+  return absl::StrCat(
+      a.backward ? "attention_backward " : "attention ", a.origin, " [", axes,
+      "] ", ShortName(a.at(Attention::kQuery).dtype), ": ", ground,
+      ": heads of ", a.extents[Attention::kE].ToString(), " on ", target.name);
 }
 
 std::string Line(const Contraction& c, const ContractionChoice& choice) {
@@ -225,11 +227,33 @@ ContractionChoice ChooseContraction(const Contraction& c,
                 : absl::StrCat("own loops, no library has ", library)};
 }
 
-int64_t ChooseContractions(LoopProgram& program, const Target& target) {
+// The choice between parts and a step is made (graph/attention_choice.h), and its
+// guards are taken: here the sizes decide as they did there.
+ContractionChoice ChooseAttentionStep(const Attention& attention,
+                                      const ShapeEnv& shapes,
+                                      const Target& target,
+                                      const ArtifactOptions& options) {
+  ShapeEnv decided = shapes;
+  AttentionChoice choice = ChooseAttention(FormOf(attention), decided, target);
+  if (choice.by == AttentionBy::kOwn)
+    return {ComputedBy::kFlash, std::move(choice.ground)};
+  if (options.own_attention)
+    return {ComputedBy::kFlash, "own flash, as the options ask"};
+  return {ComputedBy::kLibrary, std::move(choice.ground)};
+}
+
+int64_t ChooseContractions(LoopProgram& program, const Target& target,
+                           const ArtifactOptions& options) {
   int64_t changed = 0;
   std::vector<LoopStep> steps;
   steps.reserve(program.steps.size());
   for (LoopStep& step : program.steps) {
+    if (auto* attention = std::get_if<Attention>(&step)) {
+      attention->own =
+          ChooseAttentionStep(*attention, program.shapes, target, options).by ==
+          ComputedBy::kFlash;
+      changed += attention->own;
+    }
     const auto* c = std::get_if<Contraction>(&step);
     if (c == nullptr) {
       steps.push_back(std::move(step));
@@ -258,11 +282,16 @@ int64_t ChooseContractions(LoopProgram& program, const Target& target) {
 }
 
 std::vector<std::string> ExplainContractions(const LoopProgram& program,
-                                             const Target& target) {
+                                             const Target& target,
+                                             const ArtifactOptions& options) {
   std::vector<std::string> lines = program.own_contractions;
   for (const LoopStep& step : program.steps) {
     if (const auto* attention = std::get_if<Attention>(&step))
-      lines.push_back(ExplainAttention(*attention, program.shapes, target));
+      lines.push_back(ExplainAttention(
+          *attention,
+          ChooseAttentionStep(*attention, program.shapes, target, options)
+              .ground,
+          target));
     const auto* c = std::get_if<Contraction>(&step);
     if (c == nullptr) continue;
     lines.push_back(Line(

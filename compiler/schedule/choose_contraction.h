@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/config/compile_options.h"
 #include "compiler/config/target.h"
 #include "compiler/loop/contraction.h"
 #include "compiler/loop/loop_nest.h"
@@ -29,6 +30,7 @@ bool EpilogueOnCudnn(const Contraction& contraction);
 enum class ComputedBy : uint8_t {
   kLibrary,
   kLoops,  // a generated nest, which can be fused
+  kFlash,  // flash kernels (flash_kernel.h)
 };
 struct ContractionChoice {
   ComputedBy by = ComputedBy::kLibrary;
@@ -46,18 +48,27 @@ ContractionChoice ChooseContraction(const Contraction& contraction,
                                     const ShapeEnv& shapes,
                                     const Target& target);
 
-// Replaces the contractions that generated loops compute by nests, and lists them in the
-// program's own_contractions. May add temporaries. Returns how many. Linear in steps.
-int64_t ChooseContractions(LoopProgram& program, const Target& target);
+// What computes an attention that is a step: a library, or flash kernels
+// (flash_kernel.h) where the library lacks it or the options ask for them.
+ContractionChoice ChooseAttentionStep(const Attention& attention,
+                                      const ShapeEnv& shapes,
+                                      const Target& target,
+                                      const ArtifactOptions& options);
+
+// Replaces the contractions that generated loops compute by nests, lists them in the
+// program's own_contractions, and marks the attentions that flash kernels compute. May
+// add temporaries. Returns how many were changed. Linear in steps.
+int64_t ChooseContractions(LoopProgram& program, const Target& target,
+                           const ArtifactOptions& options);
 
 // A line for each contraction, without a newline: first those that became loops, then
-// those that are still steps, each with what computes it. Attention is listed too; it
-// was chosen earlier (graph/attention_choice.h).
+// those that are still steps, each with what computes it. Attention is listed too.
 //
 //   product mm [m 1, n 256, k 512] bf16: own loops, a product with a vector
 //   product addmm [m 64, n 128, k 32] f32: cuBLASLt, bias: a product of matrices
 std::vector<std::string> ExplainContractions(const LoopProgram& program,
-                                             const Target& target);
+                                             const Target& target,
+                                             const ArtifactOptions& options);
 
 }  // namespace kiln
 

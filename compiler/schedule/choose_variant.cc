@@ -104,9 +104,28 @@ SymExpr Counters(const PlannedKernel& kernel) {
   return CeilDiv(groups, int64_t{columns.across});
 }
 
+// Both parts of a gradient, which follow one another, have the same sums.
+void AddSums(KernelPlan& plan) {
+  BufferId sums = kNoBuffer;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    auto* flash = std::get_if<FlashKernel>(&plan.steps[s]);
+    if (flash == nullptr || flash->part == FlashKernel::Part::kForward)
+      continue;
+    if (flash->WritesSums()) {
+      const Attention& a = flash->attention;
+      sums = AddBuffer(plan, absl::StrCat("sums", plan.buffers.size()),
+                       BufferKind::kTemporary, DType::kFloat32,
+                       a.extents[Attention::kB] * a.extents[Attention::kH] *
+                           PaddedQueries(a) * 2);
+    }
+    flash->sums = sums;
+  }
+}
+
 }  // namespace
 
 void AddWorkspaces(KernelPlan& plan) {
+  AddSums(plan);
   std::vector<PlannedKernel*> split;
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);

@@ -44,6 +44,13 @@ void VisitStepBuffers(const LibraryCall& call, Visit visit) {
   for (const View& view : call.outputs) visit(view.buffer, true);
 }
 template <typename Visit>
+void VisitStepBuffers(const FlashKernel& kernel, Visit visit) {
+  VisitArrays(kernel, [&](const View& view, bool writes) {
+    visit(view.buffer, writes);
+  });
+  if (kernel.sums != kNoBuffer) visit(kernel.sums, kernel.WritesSums());
+}
+template <typename Visit>
 void VisitStepBuffers(const Fill& fill, Visit visit) {
   visit(fill.buffer, true);
 }
@@ -62,6 +69,8 @@ void VisitStepBuffers(const PlannedStep& step, Visit visit) {
   }
   if (const auto* call = std::get_if<LibraryCall>(&step)) {
     VisitStepBuffers(*call, visit);
+  } else if (const auto* flash = std::get_if<FlashKernel>(&step)) {
+    VisitStepBuffers(*flash, visit);
   } else if (const auto* fill = std::get_if<Fill>(&step)) {
     VisitStepBuffers(*fill, visit);
   }

@@ -82,7 +82,19 @@ std::string KernelStem(const CombinedKernel& kernel) {
   return Stem("for", kernel.parts);
 }
 
+std::string KernelStem(const FlashKernel& kernel) {
+  return absl::StrCat("kiln_tem_fused_", Word(kernel.attention.origin));
+}
+
+const std::string& LabelOf(const PlannedStep& step) {
+  if (const auto* all = std::get_if<CombinedKernel>(&step)) return all->label;
+  if (const auto* flash = std::get_if<FlashKernel>(&step)) return flash->label;
+  return std::get<PlannedKernel>(step).label;
+}
+
 std::vector<uint32_t> ClientNodesOf(const PlannedStep& step) {
+  if (const auto* flash = std::get_if<FlashKernel>(&step))
+    return flash->attention.client_nodes;
   LoopNest all;
   for (const PlannedKernel& part : KernelsOf(step)) TakeOrigins(part.nest, all);
   return all.client_nodes;
@@ -95,6 +107,8 @@ void LabelKernels(KernelPlan& plan) {
       all->label = absl::StrCat(KernelStem(*all), "_", kernels++);
     } else if (auto* kernel = std::get_if<PlannedKernel>(&step)) {
       kernel->label = absl::StrCat(KernelStem(*kernel), "_", kernels++);
+    } else if (auto* flash = std::get_if<FlashKernel>(&step)) {
+      flash->label = absl::StrCat(KernelStem(*flash), "_", kernels++);
     }
   }
 }

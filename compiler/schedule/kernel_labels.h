@@ -20,6 +20,10 @@ namespace kiln {
 //        tensors
 std::string KernelStem(const PlannedKernel& kernel);
 std::string KernelStem(const CombinedKernel& kernel);
+std::string KernelStem(const FlashKernel& kernel);
+
+// The label of a step that launches a kernel.
+const std::string& LabelOf(const PlannedStep& step);
 
 // Whether all of a nest came from operators on lists of tensors.
 bool ComesFromLists(const LoopNest& nest);

@@ -14,13 +14,13 @@
 #include "absl/types/span.h"
 #include "compiler/config/tuning_table.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/flash_kernel.h"
 #include "compiler/schedule/kernel_variant.h"
 #include "compiler/schedule/library_call.h"
 
 namespace kiln {
 
 // Memory that a kernel needs beside what its nest names, as buffers of the plan.
-inline constexpr BufferId kNoBuffer = ~0u;
 struct Workspace {
   // Partial results of the blocks that share an outer point, as bytes: for each
   // reduction or scan, in the order of the body, one accumulator for each part and
@@ -62,9 +62,10 @@ struct BufferPlacement {
 };
 
 using PlannedStep =
-    std::variant<PlannedKernel, CombinedKernel, LibraryCall, Fill>;
+    std::variant<PlannedKernel, CombinedKernel, FlashKernel, LibraryCall, Fill>;
 
-// What a step launches: itself, or its parts; nothing of a call or a fill.
+// The nests that a step launches: its own, or its parts'; none of a call, a fill or
+// a FlashKernel.
 inline absl::Span<PlannedKernel> KernelsOf(PlannedStep& step) {
   if (auto* kernel = std::get_if<PlannedKernel>(&step)) return {kernel, 1};
   if (auto* combined = std::get_if<CombinedKernel>(&step)) {
@@ -74,6 +75,11 @@ inline absl::Span<PlannedKernel> KernelsOf(PlannedStep& step) {
 }
 inline absl::Span<const PlannedKernel> KernelsOf(const PlannedStep& step) {
   return KernelsOf(const_cast<PlannedStep&>(step));
+}
+
+// Whether a step launches a kernel of ours.
+inline bool IsLaunch(const PlannedStep& step) {
+  return !KernelsOf(step).empty() || std::holds_alternative<FlashKernel>(step);
 }
 
 struct KernelPlan {

@@ -53,7 +53,15 @@ class PlanParser {
   absl::StatusOr<KernelPlan> Parse(absl::string_view text);
 
  private:
-  enum class Place { kBefore, kInside, kKernel, kCombined, kArena, kBehind };
+  enum class Place {
+    kBefore,
+    kInside,
+    kKernel,
+    kCombined,
+    kFlash,
+    kArena,
+    kBehind
+  };
 
   void Line(LineReader& in);
   void Header(LineReader& in);
@@ -62,11 +70,14 @@ class PlanParser {
   void Statement(LineReader& in);
   void KernelLine(LineReader& in);
   void PartLine(LineReader& in);
+  void BeginFlash(LineReader& in);
+  void FlashLine(LineReader& in);
 
   StatementReader statements_;
   KernelPlan plan_;
   PlannedKernel kernel_;
   CombinedKernel combined_;  // what kernel_ is a part of, if it has a label
+  FlashKernel flash_;
   Place place_ = Place::kBefore;
 };
 
@@ -122,6 +133,7 @@ void PlanParser::Statement(LineReader& in) {
     }
     kernel_.label = std::move(label);
     kernel_.variant = ReadVariant(in);
+    if (in.Take("part ")) return BeginFlash(in);
     if (in.Take("workspace")) {
       kernel_.workspace.partials = statements_.ReadBufferName(in);
       kernel_.workspace.counters = statements_.ReadBufferName(in);
@@ -178,6 +190,42 @@ void PlanParser::PartLine(LineReader& in) {
   }
 }
 
+// kernel_ has its label and its variant.
+void PlanParser::BeginFlash(LineReader& in) {
+  flash_ = FlashKernel();
+  flash_.label = std::move(kernel_.label);
+  flash_.variant = kernel_.variant;
+  const absl::string_view place = in.rest();
+  const std::string name = in.Word("a part");
+  bool known = false;
+  for (const auto part :
+       {FlashKernel::Part::kForward, FlashKernel::Part::kQueryGrad,
+        FlashKernel::Part::kKeyGrads}) {
+    if (PartName(part) != name) continue;
+    flash_.part = part;
+    known = true;
+  }
+  if (!known) in.FailAt(place, "forward, query_grad or key_grads");
+  if (in.Take("sums")) flash_.sums = statements_.ReadBufferName(in);
+  in.Expect("{");
+  place_ = Place::kFlash;
+}
+
+void PlanParser::FlashLine(LineReader& in) {
+  if (statements_.in_attention()) {
+    auto attention = statements_.ReadAttentionLine(in);
+    if (attention.has_value()) flash_.attention = *std::move(attention);
+  } else if (in.Take("attention_backward ")) {
+    statements_.BeginAttention(true, in);
+  } else if (in.Take("attention ")) {
+    statements_.BeginAttention(false, in);
+  } else {
+    in.Expect("}");
+    plan_.steps.push_back(std::move(flash_));
+    place_ = Place::kInside;
+  }
+}
+
 void PlanParser::Line(LineReader& in) {
   switch (place_) {
     case Place::kBefore:
@@ -188,6 +236,8 @@ void PlanParser::Line(LineReader& in) {
       return KernelLine(in);
     case Place::kCombined:
       return PartLine(in);
+    case Place::kFlash:
+      return FlashLine(in);
     case Place::kArena:
       in.Expect("}");
       place_ = Place::kBehind;

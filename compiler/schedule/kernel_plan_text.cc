@@ -58,6 +58,16 @@ std::string ToText(const CombinedKernel& kernel,
   return absl::StrCat(out, "  }\n");
 }
 
+std::string ToText(const FlashKernel& kernel,
+                   const std::vector<Buffer>& buffers) {
+  return absl::StrCat("  kernel ", kernel.label, " ", ToText(kernel.variant),
+                      " part ", PartName(kernel.part),
+                      kernel.sums == kNoBuffer
+                          ? ""
+                          : absl::StrCat(" sums ", buffers[kernel.sums].name),
+                      " {\n", ToText(kernel.attention, buffers, 4), "  }\n");
+}
+
 std::string ToText(const KernelPlan& plan) {
   std::string out =
       absl::StrCat("plan @", plan.name, SymbolsText(plan.shapes), " {\n");
@@ -78,6 +88,8 @@ std::string ToText(const KernelPlan& plan) {
       absl::StrAppend(&out, ToText(*kernel, plan.buffers));
     } else if (const auto* all = std::get_if<CombinedKernel>(&step)) {
       absl::StrAppend(&out, ToText(*all, plan.buffers));
+    } else if (const auto* flash = std::get_if<FlashKernel>(&step)) {
+      absl::StrAppend(&out, ToText(*flash, plan.buffers));
     } else if (const auto* call = std::get_if<LibraryCall>(&step)) {
       absl::StrAppend(&out, "  ", ToText(*call, plan.buffers), "\n");
     } else {

@@ -17,6 +17,9 @@
 //       }
 //       part cuda points … { … }
 //     }
+//     kernel kiln_tem_fused_attention_2 cuda flash warps 4 ... part forward {
+//       attention attention [b 2, h 8, ...] { … }
+//     }
 //     call mm from mm (view buf1 f32 […] …; …) -> (…)
 //     fill buf3 = 0
 //     mutates 0
@@ -25,9 +28,10 @@
 //   }
 //
 // The numbers of a variant are in kernel_variant.h. A kernel with a workspace names the
-// two buffers of it after the variant: "workspace buf3 counters". A buffer without "at"
-// has no place in the arena and is as large as its elements. See loop_text.h for the
-// statements of loops and for what is not in the text.
+// two buffers of it after the variant: "workspace buf3 counters"; a part of an attention's
+// gradient names its sums: "sums buf4". A buffer without "at" has no place in the arena
+// and is as large as its elements. See loop_text.h for the statements of loops and for
+// what is not in the text.
 
 #include <string>
 #include <vector>
@@ -42,6 +46,8 @@ std::string ToText(const KernelPlan& plan);
 std::string ToText(const PlannedKernel& kernel,
                    const std::vector<Buffer>& buffers);
 std::string ToText(const CombinedKernel& kernel,
+                   const std::vector<Buffer>& buffers);
+std::string ToText(const FlashKernel& kernel,
                    const std::vector<Buffer>& buffers);
 
 // Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found and what

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/loop/attention_verifier.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/loop_verifier.h"
 #include "compiler/schedule/column_sums.h"
@@ -273,6 +274,30 @@ absl::Status VerifyVariant(const PlannedKernel& kernel,
   return absl::OkStatus();
 }
 
+absl::Status VerifyFlash(const FlashKernel& kernel, const KernelPlan& plan) {
+  RETURN_IF_ERROR(VerifyAttention(kernel.attention, plan.buffers));
+  const bool backward = kernel.part != FlashKernel::Part::kForward;
+  const auto* v = std::get_if<CudaFlash>(&kernel.variant);
+  if (std::holds_alternative<Unmapped>(kernel.variant)) return absl::OkStatus();
+  if (backward != kernel.attention.backward || v == nullptr || v->warps < 1 ||
+      v->tiles < 1 || v->columns < 16 || v->columns % 16 != 0 ||
+      v->warps > kMaxThreads / 32) {
+    return Broken("K13", kernel.label,
+                  absl::StrCat("found part ", PartName(kernel.part), ", ",
+                               ToText(kernel.variant)));
+  }
+  const int rows = PointsOfBlock(kernel.variant);
+  const bool fits =
+      kernel.part == FlashKernel::Part::kQueryGrad  ? rows == 64 || rows == 128
+      : kernel.part == FlashKernel::Part::kKeyGrads ? 64 % v->columns == 0
+                                                    : true;
+  if (backward == (kernel.sums != kNoBuffer) && fits) return absl::OkStatus();
+  return Broken(
+      "K13", kernel.label,
+      absl::StrCat("found ", rows, " rows, ", v->columns, " columns and ",
+                   kernel.sums == kNoBuffer ? "no sums" : "sums"));
+}
+
 }  // namespace
 
 absl::Status VerifyKernelPlan(const KernelPlan& plan) {
@@ -294,6 +319,9 @@ absl::Status VerifyKernelPlan(const KernelPlan& plan) {
       RETURN_IF_ERROR(VerifyCombined(*combined, plan));
     } else if (const auto* kernel = std::get_if<PlannedKernel>(&step)) {
       RETURN_IF_ERROR(once(kernel->label));
+    } else if (const auto* flash = std::get_if<FlashKernel>(&step)) {
+      RETURN_IF_ERROR(once(flash->label));
+      RETURN_IF_ERROR(VerifyFlash(*flash, plan));
     }
     for (const PlannedKernel& kernel : KernelsOf(step)) {
       RETURN_IF_ERROR(VerifyVariant(kernel, plan.shapes));

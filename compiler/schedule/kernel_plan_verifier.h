@@ -31,6 +31,9 @@ namespace kiln {
 //   K10 A cluster has at most eight blocks, and they share one row at a time.
 //   K11 Blocks that share a scan take one outer point at a time.
 //   K12 A tally has the nest's number of values, and a thread for each.
+//   K13 A flash kernel has a variant for it; a part of a gradient, and no other, has
+//       sums, whose queries are in blocks of 64 or 128, and are read 64 at most at a
+//       time.
 //
 // INTERNAL with the number, what was found and what was expected. Quadratic in
 // temporaries.

@@ -12,7 +12,7 @@ constexpr absl::string_view kNames[] = {
     "unmapped",     "cuda points",  "cuda tiles",       "cuda rows",
     "cuda columns", "cuda scans",   "cuda short scans", "cuda column scans",
     "cuda sorts",   "cuda tallies", "cuda counts",      "cuda serial",
-    "cpu points",   "cpu tiles",    "cpu rows",         "cpu columns",
+    "cuda flash",   "cpu points",   "cpu tiles",    "cpu rows",         "cpu columns",
     "cpu scans"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
@@ -89,6 +89,12 @@ std::vector<VariantField> Fields(CudaCounts& v) {
 }
 std::vector<VariantField> Fields(CudaSerial& v) {
   return {{"threads", &v.threads}, {"blocks", &v.blocks}};
+}
+std::vector<VariantField> Fields(CudaFlash& v) {
+  return {{"warps", &v.warps},
+          {"tiles", &v.tiles},
+          {"columns", &v.columns},
+          {"apart", &v.apart}};
 }
 std::vector<VariantField> Fields(CpuPoints& v) {
   return {{"block", &v.block}, {"interior", &v.interior}, {"grain", &v.grain}};
@@ -171,6 +177,7 @@ int ThreadsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaTallies>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaCounts>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return v->threads;
+  if (const auto* v = std::get_if<CudaFlash>(&variant)) return v->warps * 32;
   return 1;
 }
 
@@ -190,6 +197,7 @@ int BlockPoints(const CudaCounts& v) {
   return v.vector * v.threads * v.unroll * v.steps;
 }
 int BlockPoints(const CudaSerial& v) { return v.threads; }
+int BlockPoints(const CudaFlash& v) { return v.warps * v.tiles * 16; }
 int BlockPoints(const CpuPoints& v) { return v.block; }
 int BlockPoints(const CpuTiles& v) { return v.rows * v.columns; }
 int BlockPoints(const CpuRows&) { return 1; }

@@ -183,6 +183,19 @@ struct CudaSerial {
   friend bool operator==(const CudaSerial&, const CudaSerial&) = default;
 };
 
+// Attention, or a part of its gradient (flash_kernel.h): a warp takes `tiles` times
+// 16 rows, a block those of `warps` warps, and it walks over the others, `columns`
+// of them at a time, while the next ones are being copied to shared memory.
+struct CudaFlash {
+  int warps = 4;
+  int tiles = 1;
+  int columns = 64;  // a multiple of 16
+  // 1: the gradients of keys and of values are computed one after the other, since
+  // both are more than a warp's registers hold.
+  int apart = 0;
+  friend bool operator==(const CudaFlash&, const CudaFlash&) = default;
+};
+
 // --- CPU. An item is what one thread does without a break; items are fixed by
 // shapes, so no result depends on the number of threads. A thread takes items of
 // `grain` points together, or more.
@@ -239,8 +252,8 @@ struct CpuColumns {
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
                  CudaScans, CudaShortScans, CudaColumnScans, CudaSorts,
-                 CudaTallies, CudaCounts, CudaSerial, CpuPoints, CpuTiles,
-                 CpuRows, CpuColumns, CpuScans>;
+                 CudaTallies, CudaCounts, CudaSerial, CudaFlash, CpuPoints,
+                 CpuTiles, CpuRows, CpuColumns, CpuScans>;
 
 // One number of a variant, by name: what the printer, the parser and the
 // fingerprint walk.

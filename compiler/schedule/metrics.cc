@@ -29,6 +29,8 @@ class ByteCounter {
       const bool whole = kernels.size() > 1 || kernels[0].nest.merged > 0;
       for (const PlannedKernel& kernel : kernels)
         ChargeNest(kernel.nest, whole);
+    } else if (const auto* flash = std::get_if<FlashKernel>(&step)) {
+      ChargeFlash(*flash);
     } else if (const auto* call = std::get_if<LibraryCall>(&step)) {
       for (const View& view : call->inputs) Read(view.buffer, kWhole);
       for (const View& view : call->outputs)
@@ -74,6 +76,23 @@ class ByteCounter {
       charges_[b].changed = Plus(charges_[b].changed, elements);
     }
     writes_.emplace_back(b, anew);
+  }
+
+  void ChargeFlash(const FlashKernel& kernel) {
+    VisitArrays(kernel, [&](const View& view, bool writes) {
+      if (writes) {
+        Write(view.buffer, Elements(view.sizes), Elements(view.sizes));
+      } else {
+        Read(view.buffer, kWhole);
+      }
+    });
+    if (kernel.sums == kNoBuffer) return;
+    if (kernel.WritesSums()) {
+      const int64_t all = Elements(plan_.buffers[kernel.sums].sizes);
+      Write(kernel.sums, all, all);
+    } else {
+      Read(kernel.sums, kWhole);
+    }
   }
 
   void ChargeNest(const LoopNest& nest, bool whole) {
@@ -157,6 +176,17 @@ KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers) {
   return bytes;
 }
 
+KernelBytes BytesOf(const FlashKernel& kernel) {
+  KernelBytes bytes;
+  VisitArrays(kernel, [&](const View& view, bool writes) {
+    SymExpr elements = 1;
+    for (size_t d = 0; d < view.sizes.size(); ++d)
+      if (!view.strides[d].Is(0)) elements = elements * view.sizes[d];
+    (writes ? bytes.written : bytes.read) += elements * SizeInBytes(view.dtype);
+  });
+  return bytes;
+}
+
 KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
                     const std::vector<Buffer>& buffers) {
   KernelBytes all;
@@ -173,7 +203,7 @@ LaunchCounts CountLaunches(const KernelPlan& plan) {
   ByteCounter counter(plan);
   for (const PlannedStep& step : plan.steps) {
     counts.bytes += counter.BytesOf(step);
-    if (!KernelsOf(step).empty()) {
+    if (IsLaunch(step)) {
       ++counts.kernels;
     } else if (std::holds_alternative<LibraryCall>(step)) {
       ++counts.externs;

@@ -23,6 +23,9 @@ KernelBytes BytesOf(const LoopNest& nest, const std::vector<Buffer>& buffers);
 KernelBytes BytesOf(absl::Span<const PlannedKernel> kernels,
                     const std::vector<Buffer>& buffers);
 
+// Each array once, what is stretched in it as it lies in memory.
+KernelBytes BytesOf(const FlashKernel& kernel);
+
 // What one run of a plan costs the device.
 //
 // `bytes` is Inductor's num_bytes_accessed, which its users' tests assert: of

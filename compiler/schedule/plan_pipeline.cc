@@ -102,7 +102,8 @@ absl::StatusOr<Changed> RunAlignContractions(LoopProgram& program,
 
 absl::StatusOr<Changed> RunChooseContractions(LoopProgram& program,
                                               const PassEnv& env) {
-  return Changed::Patterns(ChooseContractions(program, env.target));
+  return Changed::Patterns(
+      ChooseContractions(program, env.target, env.options.artifact));
 }
 
 absl::StatusOr<Changed> RunFuseEpilogues(LoopProgram& program,
@@ -225,6 +226,8 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
   // The layers of a model have equal kernels.
   absl::flat_hash_map<std::string, VariantChoice> known;
   for (PlannedStep& step : plan.steps) {
+    if (auto* flash = std::get_if<FlashKernel>(&step))
+      flash->variant = ChooseFlash(*flash, env.target);
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     const auto [at, added] =
@@ -330,7 +333,12 @@ KernelPlan FlattenAddresses(LoopProgram program) {
     } else if (const auto* sums = std::get_if<Contraction>(&step)) {
       plan.steps.push_back(CallOf(*sums, program.buffers));
     } else if (const auto* attention = std::get_if<Attention>(&step)) {
-      plan.steps.push_back(CallOf(*attention));
+      if (attention->own) {
+        for (FlashKernel& kernel : FlashKernelsOf(*attention))
+          plan.steps.push_back(std::move(kernel));
+      } else {
+        plan.steps.push_back(CallOf(*attention));
+      }
     } else if (const auto* order = std::get_if<RowOrder>(&step)) {
       plan.steps.push_back(CallOf(*order));
     } else {
@@ -347,7 +355,7 @@ absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
   RETURN_IF_ERROR(
       RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
   std::vector<std::string> contractions =
-      ExplainContractions(program, env.target);
+      ExplainContractions(program, env.target, env.options.artifact);
   KernelPlan plan = FlattenAddresses(std::move(program));
   plan.contractions = std::move(contractions);
   RETURN_IF_ERROR(RunPasses(KernelPipeline().first(kPassesBeforeVariants), plan,
@@ -426,7 +434,8 @@ absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
   RETURN_IF_ERROR(
       RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
   std::string out;
-  for (const std::string& line : ExplainContractions(program, env.target))
+  for (const std::string& line :
+       ExplainContractions(program, env.target, env.options.artifact))
     absl::StrAppend(&out, line, "\n");
   return out;
 }

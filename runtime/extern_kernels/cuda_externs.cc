@@ -29,6 +29,12 @@ class CudaExterns final : public ExternLibrary {
     return call;
   }
 
+  bool LacksAttention() override {
+    IgnoreBecause(Matrices().status(), "cuDNN says so if it misses it");
+    const absl::StatusOr<std::shared_ptr<Cudnn>> library = CudnnLibrary();
+    return !library.ok() || !HasCudnnAttention(**library);
+  }
+
   absl::StatusOr<std::vector<std::string>> Algorithms(
       const ExternProblem& problem, int most) override {
     if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {

@@ -321,6 +321,12 @@ class CudnnAttention final : public PreparedCall {
 
 }  // namespace
 
+bool HasCudnnAttention(Cudnn& library) {
+  if (library.functions().cudnnGetVersion() < kOldestVersion) return false;
+  const auto current = library.device().MakeCurrent();
+  return current.ok() && CudnnHandle::Borrow(library).ok();
+}
+
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnAttention(
     const AttentionProblem& problem, std::shared_ptr<Cudnn> library) {
   const size_t version = library->functions().cudnnGetVersion();

@@ -8,6 +8,9 @@
 
 namespace kiln {
 
+// Whether the library is one that PrepareCudnnAttention takes, and works on its device.
+bool HasCudnnAttention(Cudnn& library);
+
 // Attention of bf16 and f16 by cuDNN's graph interface: one kernel for the
 // forward, and one with two small ones for the backward, with memory linear in
 // the lengths. The graph says the whole formula; cuDNN knows it by its form.

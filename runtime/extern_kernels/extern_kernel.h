@@ -288,6 +288,10 @@ class ExternLibrary {
   virtual absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
       const ExternProblem& problem) = 0;
 
+  // Whether the library that plans for this device leave attention to is not on the
+  // machine, too old, or refuses the device. The first to ask has it looked for.
+  virtual bool LacksAttention() { return false; }
+
   // The algorithms that the library has for `problem`, each a word without blanks,
   // its own first choice first, `most` at most. None where there is no choice.
   // Errors: of Prepare.

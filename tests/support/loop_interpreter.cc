@@ -28,6 +28,7 @@ class Run {
                 int64_t arena_bytes);
   absl::Status Nest(const LoopNest& nest);
   absl::Status Call(const LibraryCall& call);
+  absl::Status Flash(const FlashKernel& kernel);
   absl::Status Contract(const Contraction& contraction);
   absl::Status FillBuffer(const Fill& fill);
   RefOutcome Outcome(const std::vector<ProgramOutput>& outputs,
@@ -170,6 +171,31 @@ absl::Status Run::Call(const LibraryCall& call) {
   return RunCall(call, inputs, outputs);
 }
 
+// The whole attention, of which only what the part writes is kept.
+absl::Status Run::Flash(const FlashKernel& kernel) {
+  const LibraryCall call = CallOf(kernel.attention);
+  std::vector<MemoryView> inputs, outputs;
+  for (const View& view : call.inputs) inputs.push_back(ViewOf(view));
+  std::vector<std::vector<char>> unkept;
+  for (size_t place = 0; place < Attention::kPlaces; ++place) {
+    if (!kernel.attention.arrays[place].has_value() ||
+        !kernel.attention.Writes(place)) {
+      continue;
+    }
+    outputs.push_back(ViewOf(*kernel.attention.arrays[place]));
+    if (kernel.Writes(place)) continue;
+    MemoryView& view = outputs.back();
+    int64_t elements = 1;
+    for (size_t d = view.sizes.size(); d-- > 0;) {
+      view.strides[d] = elements;
+      elements *= view.sizes[d];
+    }
+    unkept.emplace_back(elements * SizeInBytes(view.dtype));
+    view.first = unkept.back().data();
+  }
+  return RunCall(call, inputs, outputs);
+}
+
 absl::Status Run::Contract(const Contraction& contraction) {
   std::vector<MemoryView> arrays;
   for (const ContractionOperand& operand : contraction.operands)
@@ -245,6 +271,9 @@ absl::Status RunStep(Run& run, const CombinedKernel& kernel) {
 }
 absl::Status RunStep(Run& run, const LibraryCall& call) {
   return run.Call(call);
+}
+absl::Status RunStep(Run& run, const FlashKernel& kernel) {
+  return run.Flash(kernel);
 }
 absl::Status RunStep(Run& run, const RowOrder& order) {
   return run.Call(CallOf(order));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "compiler/codegen/kernel_source.h"
 #include "compiler/config/target.h"
@@ -137,6 +138,13 @@ bool GpuIsThere();
 // emulator makes of `unit`, its source. Thread-safe.
 absl::StatusOr<BuiltObject> BuildToRun(const BuiltObject& cubin,
                                        const std::string& unit);
+
+// Launches the kernel on what BuildToRun gave for its unit. `memory`: of the
+// buffers, by their numbers, as the kernel finds and leaves it. `value`: of a size.
+void LaunchOnCuda(const std::string& image, const KernelSource& source,
+                  absl::FunctionRef<int64_t(const SymExpr&)> value,
+                  std::vector<std::vector<char>>& memory,
+                  const std::string& where);
 
 }  // namespace kiln
 

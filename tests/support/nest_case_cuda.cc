@@ -91,12 +91,12 @@ absl::StatusOr<BuiltObject> BuildToRun(const BuiltObject& cubin,
   return emulated->Build(unit, {});
 }
 
-void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
-                         const std::string& where, double tolerance) const {
+void LaunchOnCuda(const std::string& image, const KernelSource& source,
+                  absl::FunctionRef<int64_t(const SymExpr&)> value,
+                  std::vector<std::vector<char>>& memory,
+                  const std::string& where) {
   const Driver* driver = GpuIsThere() ? Gpu() : Emulator();
   ASSERT_NE(driver, nullptr) << "neither a GPU nor " << kEmulator;
-  const Trial trial = Interpret();
-  auto memory = FilledMemory(trial.counts);
   void* module = nullptr;
   void* function = nullptr;
   // Each thread has a current context of its own.
@@ -110,8 +110,10 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
               0);
   }
   uint64_t seed_slot = 0;
-  ASSERT_EQ(driver->alloc(&seed_slot, sizeof(kSeed)), 0);
-  ASSERT_EQ(driver->to_device(seed_slot, &kSeed, sizeof(kSeed)), 0);
+  ASSERT_EQ(driver->alloc(&seed_slot, sizeof(NestCase::kSeed)), 0);
+  ASSERT_EQ(
+      driver->to_device(seed_slot, &NestCase::kSeed, sizeof(NestCase::kSeed)),
+      0);
   std::vector<uint64_t> values;
   for (const KernelParam& param : source.params) {
     switch (param.kind) {
@@ -119,7 +121,7 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
         values.push_back(device[param.buffer]);
         break;
       case KernelParam::Kind::kScalar:
-        values.push_back(static_cast<uint64_t>(Value(param.scalar)));
+        values.push_back(static_cast<uint64_t>(value(param.scalar)));
         break;
       case KernelParam::Kind::kSeed:
         ADD_FAILURE() << where << ": a CUDA kernel takes the seed's address";
@@ -130,10 +132,10 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
     }
   }
   std::vector<void*> args;
-  for (uint64_t& value : values) args.push_back(&value);
+  for (uint64_t& v : values) args.push_back(&v);
   unsigned grid[3];
   for (int d = 0; d < 3; ++d)
-    grid[d] = static_cast<unsigned>(Value(source.grid[d]));
+    grid[d] = static_cast<unsigned>(value(source.grid[d]));
   ASSERT_EQ(driver->set_attribute(function, kMaxDynamicSharedBytes,
                                   static_cast<int>(source.shared_bytes)),
             0);
@@ -148,6 +150,14 @@ void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
     driver->free(device[b]);
   }
   driver->free(seed_slot);
+}
+
+void NestCase::RunOnCuda(const std::string& image, const KernelSource& source,
+                         const std::string& where, double tolerance) const {
+  const Trial trial = Interpret();
+  auto memory = FilledMemory(trial.counts);
+  LaunchOnCuda(
+      image, source, [&](const SymExpr& e) { return Value(e); }, memory, where);
   Compare(trial, memory, where, tolerance);
 }
 

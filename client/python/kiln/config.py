@@ -64,6 +64,7 @@ OPTIONS = {
     "force_shape_pad": _Option(False, 18, "products on CUDA are padded whether it pays or not"),
     "fuse_linear_cross_entropy": _Option(False, 0, "a linear and its loss never hold all logits"),
     "can_inplace_pad_graph_input": _Option(False, 19, "so may an input's memory, for tests"),
+    "own_attention": _Option(False, 25, "attention on CUDA is Kiln's own, where cuDNN has it too"),
     "max_autotune": _Option(
         False, 0, "the daemon measures what can be chosen, and then compiles; as mode='max-autotune'"
     ),
@@ -208,6 +209,7 @@ slow_path_cudagraph_asserts: bool
 kernel_backend: str
 inplace_padding: bool
 can_inplace_pad_graph_input: bool
+own_attention: bool
 force_shape_pad: bool
 fuse_linear_cross_entropy: bool
 shape_padding: bool

@@ -119,7 +119,7 @@ TEST(LoopText, EachInvariantOfAnAttentionIsLookedAt) {
        "A3 at attention sdpa: key: found bf16"},
       {"scale 0.5", "window -1", "A4 at attention sdpa: scale 1"},
       {"scale 0.5", "shift 0.5",
-       "due an array, scale, causal, window or dropout"}};
+       "due an array, scale, causal, window, dropout or own"}};
   for (const auto& [from, to, due] : replaced)
     EXPECT_TRUE(absl::StrContains(verified(from, to), due))
         << verified(from, to);

@@ -184,7 +184,7 @@ void ExpectMeansTheSame(absl::string_view graph_text) {
 int NumKernels(const KernelPlan& plan) {
   int kernels = 0;
   for (const PlannedStep& step : plan.steps) {
-    kernels += !KernelsOf(step).empty();
+    kernels += IsLaunch(step);
   }
   return kernels;
 }

@@ -102,6 +102,13 @@ inline void cp_async_ca_shared_global(unsigned to, const void* from,
                                       int bytes) {
   host->copy_later(SharedPointer(to), from, bytes);
 }
+// Of a source with fewer bytes the rest is 0.
+inline const char kZeros[16] = {};
+inline void cp_async_cg_shared_global(unsigned to, const void* from,
+                                      int bytes) {
+  if (bytes != 0 && bytes != 16) host->fail("a copy of part of 16 bytes");
+  host->copy_later(SharedPointer(to), bytes == 0 ? kZeros : from, 16);
+}
 inline void cp_async_commit_group() { host->end_batch(); }
 inline void cp_async_wait_group(int n) { host->wait_for_batches(n); }
 inline void cvt_rn_bf16x2_f32(unsigned& to, float high, float low) {
@@ -161,6 +168,82 @@ inline void mapa_shared__cluster_u32(unsigned& to, unsigned here,
 }
 inline void ld_shared__cluster_u32(unsigned& to, unsigned from) {
   memcpy(&to, SharedPointer(from), 4);
+}
+
+// Matrices of 8 by 8 halves: lane 8 i + r gives the address of row r of matrix i,
+// and lane l gets two neighbours of row l / 4.
+inline unsigned Lane() {
+  return (thread_place.x +
+          block_extent.x * (thread_place.y + block_extent.y * thread_place.z)) %
+         32;
+}
+inline unsigned OfLane(unsigned x, unsigned lane) {
+  return (unsigned)host->shuffle(Shuffle::kIndex, x, (int)lane, 32);
+}
+template <bool kTransposed>
+void LoadMatrices(unsigned (&to)[4], unsigned address) {
+  const unsigned row = Lane() / 4, column = Lane() % 4 * 2;
+  for (unsigned i = 0; i < 4; ++i) {
+    unsigned short x[2];
+    for (unsigned j = 0; j < 2; ++j) {
+      const unsigned r = kTransposed ? column + j : row;
+      const unsigned c = kTransposed ? row : column + j;
+      const unsigned at = OfLane(address, 8 * i + r);
+      if (at % 16 != 0) host->fail("a row of a matrix that is not aligned");
+      memcpy(&x[j], SharedPointer(at) + 2 * c, 2);
+    }
+    to[i] = Pair(x[1], x[0]);
+  }
+  host->sync_warp();
+}
+inline void ldmatrix_sync_aligned_m8n8_x4_shared_b16(unsigned& a, unsigned& b,
+                                                     unsigned& c, unsigned& d,
+                                                     unsigned address) {
+  unsigned to[4];
+  LoadMatrices<false>(to, address);
+  a = to[0], b = to[1], c = to[2], d = to[3];
+}
+inline void ldmatrix_sync_aligned_m8n8_x4_trans_shared_b16(
+    unsigned& a, unsigned& b, unsigned& c, unsigned& d, unsigned address) {
+  unsigned to[4];
+  LoadMatrices<true>(to, address);
+  a = to[0], b = to[1], c = to[2], d = to[3];
+}
+
+// c[16, 8] += a[16, 16] @ b[16, 8], laid out over a warp as the PTX ISA has it
+// ("Matrix Fragments for mma.m16n8k16").
+template <float (*kValue)(unsigned short)>
+void Multiply(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  const unsigned row = Lane() / 4, column = Lane() % 4 * 2;
+  float x[2][16], y[2][16];
+  const auto take = [](float* to, unsigned pair) {
+    to[0] = kValue((unsigned short)pair);
+    to[1] = kValue((unsigned short)(pair >> 16));
+  };
+  for (unsigned k = 0; k < 16; k += 2) {
+    const unsigned place = k % 8 / 2, upper = k / 8;
+    for (unsigned half = 0; half < 2; ++half) {
+      // Each lane is asked for the register that the asking lane needs.
+      take(&x[half][k], OfLane(a[2 * upper + half], 4 * row + place));
+      take(&y[half][k], OfLane(b[upper], 4 * (column + half) + place));
+    }
+  }
+  for (unsigned i = 0; i < 4; ++i)
+    for (unsigned k = 0; k < 16; ++k) c[i] += x[i / 2][k] * y[i % 2][k];
+}
+inline void mma_sync_aligned_m16n8k16_row_col_f32_bf16_bf16_f32(
+    float& c0, float& c1, float& c2, float& c3, unsigned a0, unsigned a1,
+    unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  float c[4] = {c0, c1, c2, c3};
+  Multiply<OfBf16>(c, {a0, a1, a2, a3}, {b0, b1});
+  c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
+}
+inline void mma_sync_aligned_m16n8k16_row_col_f32_f16_f16_f32(
+    float& c0, float& c1, float& c2, float& c3, unsigned a0, unsigned a1,
+    unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+  float c[4] = {c0, c1, c2, c3};
+  Multiply<OfF16>(c, {a0, a1, a2, a3}, {b0, b1});
+  c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
 }
 }  // namespace ptx
 }  // namespace kiln_emulator

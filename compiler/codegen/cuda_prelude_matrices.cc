@@ -1,0 +1,152 @@
+// CUDA's prelude: products of halves by tensor cores, as a warp has them in
+// registers and a block in shared memory. Source: PTX ISA, "Warp Level Matrix
+// Instructions".
+
+#include "compiler/codegen/cuda_prelude_flash.h"
+
+namespace kiln {
+namespace {
+
+constexpr PreludePart kParts[] = {
+    // Heads of W halves, row by row in shared memory: whole tiles of 16, and 16 bytes
+    // that put the chunks of neighbouring rows in different banks.
+    {"k_head", "", R"(template <int W>
+struct k_head {
+  enum { kPadded = (W + 15) / 16 * 16, kGroups = kPadded / 8, kBytes = kPadded * 2 + 16 };
+};
+)"},
+    // Copies rows of a head asynchronously; what is not there becomes 0.
+    {"k_copy_heads", "", R"(template <int kRows, int W, int kThreads>
+K_FN void k_copy_heads(unsigned to, const unsigned short* from, long long stride, int rows) {
+  enum { kChunks = k_head<W>::kGroups, kAll = kRows * kChunks };
+#pragma unroll
+  for (int i = 0; i < kAll; i += kThreads) {
+    const int at = i + (int)threadIdx.x;
+    if (kAll % kThreads == 0 || at < kAll) {
+      const int row = at / kChunks, chunk = at % kChunks;
+      const bool there = row < rows && (W % 16 == 0 || chunk * 8 < W);
+      const unsigned short* const source = there ? from + (row * stride + chunk * 8) : from;
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + row * k_head<W>::kBytes + chunk * 16), "l"(source), "r"(there ? 16 : 0) : "memory");
+    }
+  }
+}
+)"},
+    // Four matrices of 8 by 8 halves, each lane with the address of a row.
+    {"k_matrices", "", R"(K_FN void k_matrices(unsigned (&to)[4], unsigned at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+)"},
+    {"k_matrices_transposed", "", R"(K_FN void k_matrices_transposed(unsigned (&to)[4], unsigned at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+)"},
+    // c[16, 8] += a[16, 16] @ b[16, 8], spread over a warp as tensor cores have it.
+    {"k_multiply", "", R"(template <bool kBf16>
+K_FN void k_multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  if constexpr (kBf16) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+)"},
+    {"k_halves", "", R"(template <bool kBf16>
+K_FN unsigned k_halves(float low, float high) {
+  unsigned to;
+  if constexpr (kBf16) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
+  }
+  return to;
+}
+)"},
+    {"k_of_half", "", R"(template <bool kBf16>
+K_FN float k_of_half(unsigned short x) {
+  if constexpr (kBf16) return __uint_as_float((unsigned)x << 16);
+  float to;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(to) : "h"(x));
+  return to;
+}
+)"},
+    // A lane's place in 16 by 16 halves of which k_matrices makes a left factor, and of
+    // which k_matrices_transposed makes two right ones.
+    {"k_left_place", "", R"(template <int kBytes>
+K_FN unsigned k_left_place() { return threadIdx.x % 16 * kBytes + threadIdx.x % 32 / 16 * 16; }
+)"},
+    // The same of two right factors by k_matrices.
+    {"k_right_place", "", R"(template <int kBytes>
+K_FN unsigned k_right_place() { return (threadIdx.x % 8 + threadIdx.x % 32 / 16 * 8) * kBytes + threadIdx.x / 8 % 2 * 16; }
+)"},
+    // c += a @ b^T, both factors in shared memory.
+    {"k_multiply_rows", "", R"(template <bool kBf16, int kSteps, int kBytes, int kTiles, int kGroups>
+K_FN void k_multiply_rows(float (&c)[kTiles][kGroups][4], unsigned a, unsigned b) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) {
+    unsigned x[kTiles][4];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) k_matrices(x[t], a + t * 16 * kBytes + k * 32);
+#pragma unroll
+    for (int j = 0; j < kGroups; j += 2) {
+      unsigned y[4];
+      k_matrices(y, b + j * 8 * kBytes + k * 32);
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        k_multiply<kBf16>(c[t][j], x[t], y[0], y[1]);
+        k_multiply<kBf16>(c[t][j + 1], x[t], y[2], y[3]);
+      }
+    }
+  }
+}
+)"},
+    // c += p @ b, of which p is in registers as products leave it.
+    {"k_multiply_columns", "", R"(template <bool kBf16, int kBytes, int kTiles, int kInner, int kGroups>
+K_FN void k_multiply_columns(float (&c)[kTiles][kGroups][4], const float (&p)[kTiles][kInner][4], unsigned b) {
+#pragma unroll
+  for (int k = 0; k < kInner; k += 2) {
+    unsigned x[kTiles][4];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[t][i] = k_halves<kBf16>(p[t][k + i / 2][i % 2 * 2], p[t][k + i / 2][i % 2 * 2 + 1]);
+#pragma unroll
+    for (int j = 0; j < kGroups; j += 2) {
+      unsigned y[4];
+      k_matrices_transposed(y, b + k * 8 * kBytes + j * 16);
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        k_multiply<kBf16>(c[t][j], x[t], y[0], y[1]);
+        k_multiply<kBf16>(c[t][j + 1], x[t], y[2], y[3]);
+      }
+    }
+  }
+}
+)"},
+    {"k_clear", "", R"(template <int kTiles, int kGroups>
+K_FN void k_clear(float (&c)[kTiles][kGroups][4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < kGroups; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[t][j][i] = 0;
+}
+)"},
+    // Over the four lanes that share a row of a product.
+    {"k_quad_sum", "", R"(K_FN float k_quad_sum(float x) {
+  x += __shfl_xor_sync(~0u, x, 1);
+  return x + __shfl_xor_sync(~0u, x, 2);
+}
+)"},
+    {"k_quad_max", "", R"(K_FN float k_quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+  return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+}
+)"},
+};
+
+}  // namespace
+
+absl::Span<const PreludePart> CudaPreludeMatrices() { return kParts; }
+
+}  // namespace kiln

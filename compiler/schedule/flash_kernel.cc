@@ -1,0 +1,135 @@
+#include "compiler/schedule/flash_kernel.h"
+
+#include <algorithm>
+
+namespace kiln {
+namespace {
+
+using Part = FlashKernel::Part;
+
+constexpr absl::string_view kPartNames[] = {"forward", "query_grad",
+                                            "key_grads"};
+
+// The most queries that a block has.
+constexpr int64_t kMostRows = 128;
+
+int64_t WidestOf(const Attention& a) {
+  return std::max(a.extents[Attention::kE].constant(),
+                  a.extents[Attention::kV].constant());
+}
+
+// Bytes of a head's row in shared memory: whole tiles of 16 halves, and 16 bytes that
+// put neighbouring rows in different banks.
+int64_t RowBytes(const SymExpr& width) {
+  return (width.constant() + 15) / 16 * 32 + 16;
+}
+
+// What is fastest on an H100 for heads of up to `widest`.
+struct Row {
+  int64_t widest;
+  CudaFlash variant;
+};
+constexpr Row kForwardRows[] = {
+    {96, {4, 2, 64, 0}}, {128, {4, 2, 32, 0}}, {256, {8, 1, 64, 0}}};
+constexpr Row kQueryGradRows[] = {
+    {64, {4, 2, 64, 0}}, {128, {4, 2, 32, 0}}, {256, {8, 1, 32, 0}}};
+constexpr Row kKeyGradsRows[] = {{64, {4, 2, 32, 0}},
+                                 {128, {4, 1, 64, 0}},
+                                 {192, {8, 1, 32, 0}},
+                                 {256, {8, 1, 32, 1}}};
+
+absl::Span<const Row> RowsOf(Part part) {
+  switch (part) {
+    case Part::kForward:
+      return kForwardRows;
+    case Part::kQueryGrad:
+      return kQueryGradRows;
+    case Part::kKeyGrads:
+      return kKeyGradsRows;
+  }
+  return {};
+}
+
+}  // namespace
+
+absl::string_view PartName(Part part) {
+  return kPartNames[static_cast<size_t>(part)];
+}
+
+bool FlashKernel::Touches(size_t place) const {
+  if (!attention.arrays[place].has_value()) return false;
+  switch (place) {
+    case Attention::kOffset:  // the seed alone names a draw
+      return false;
+    case Attention::kOut:
+    case Attention::kLogsumexp:
+      return part != Part::kKeyGrads;
+    case Attention::kQueryGrad:
+      return part == Part::kQueryGrad;
+    case Attention::kKeyGrad:
+    case Attention::kValueGrad:
+      return part == Part::kKeyGrads;
+    default:
+      return true;
+  }
+}
+
+bool FlashKernel::Writes(size_t place) const {
+  return Touches(place) && attention.Writes(place);
+}
+
+std::vector<FlashKernel> FlashKernelsOf(const Attention& attention) {
+  std::vector<FlashKernel> kernels;
+  const auto add = [&](Part part) {
+    kernels.push_back({.part = part, .attention = attention});
+  };
+  if (attention.backward) {
+    add(Part::kQueryGrad);
+    add(Part::kKeyGrads);
+  } else {
+    add(Part::kForward);
+  }
+  return kernels;
+}
+
+CudaFlash ChooseFlash(const FlashKernel& kernel, const Target& target) {
+  CudaFlash variant;
+  for (const Row& row : RowsOf(kernel.part)) {
+    variant = row.variant;
+    if (row.widest >= WidestOf(kernel.attention)) break;
+  }
+  const int64_t room = target.shared_bytes_per_multiprocessor - kSharedOfBlock;
+  constexpr int kFewColumns = 32, kFewWarps = 4;
+  while (SharedBytesOf(kernel, variant) > room) {
+    const bool narrow = variant.columns <= kFewColumns;
+    int& less =
+        narrow && variant.warps > kFewWarps ? variant.warps : variant.columns;
+    less /= 2;
+  }
+  return variant;
+}
+
+int64_t SharedBytesOf(const FlashKernel& kernel, const CudaFlash& v) {
+  const Attention& a = kernel.attention;
+  const int64_t query = RowBytes(a.extents[Attention::kE]);
+  const int64_t value = RowBytes(a.extents[Attention::kV]);
+  const int64_t rows = PointsOfBlock(v);
+  switch (kernel.part) {
+    case Part::kForward:
+      return rows * query + 2 * v.columns * (query + value);
+    case Part::kQueryGrad:
+      return (rows + 2 * v.columns) * (query + value);
+    case Part::kKeyGrads: {
+      constexpr int64_t kSumsBytes = 8;  // of a query
+      return rows * (query + value) +
+             2 * v.columns * (query + value + kSumsBytes);
+    }
+  }
+  return 0;
+}
+
+SymExpr PaddedQueries(const Attention& attention) {
+  return CeilDiv(attention.extents[Attention::kM], kMostRows) * kMostRows;
+}
+
+}  // namespace kiln

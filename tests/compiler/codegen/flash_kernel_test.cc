@@ -1,0 +1,367 @@
+// Attention by our own kernels: their units are what NVRTC takes for each target, and
+// run, on a GPU or by the emulator, they give what the reference does.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/codegen/write_kernels.h"
+#include "compiler/config/target.h"
+#include "compiler/graph/graph_text.h"
+#include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/kernel_plan_verifier.h"
+#include "compiler/toolchain/nvrtc_toolchain.h"
+#include "tests/compiler/schedule/plan_check.h"
+#include "tests/support/loop_interpreter.h"
+#include "tests/support/nest_case.h"
+#include "tests/support/nvrtc_of_tests.h"
+
+namespace kiln {
+namespace {
+
+struct Shape {
+  std::string name;
+  int64_t b = 1, h = 2, x = 2, m = 40, n = 40, e = 32, v = 32;
+  std::string dtype = "bf16";
+  std::string causal = "";
+  int64_t window = 0;
+  std::string bias = "";  // its sizes; 1 where it is stretched
+  std::string bias_dtype = "bf16";
+  double dropout = 0;
+  std::string scale = "0.25";
+  std::string m_symbol = "", n_symbol = "";  // sizes that are not known
+  bool heads_inside = false;                 // memory is [b, m, h, e]
+};
+
+// A length as the graph's text has it, and a number of times it.
+struct Length {
+  int64_t size;
+  std::string symbol;
+  std::string text() const {
+    return symbol.empty() ? absl::StrCat(size) : symbol;
+  }
+  std::string Times(int64_t count) const {
+    return symbol.empty() ? absl::StrCat(count * size)
+                          : absl::StrCat(count, "*", symbol);
+  }
+};
+
+// Of [b, h, m, e], whose memory may be [b, m, h, e].
+std::string Strides(const Shape& s, int64_t h, const Length& m, int64_t e) {
+  return s.heads_inside
+             ? absl::StrCat("[", m.Times(h * e), ", ", e, ", ", h * e, ", 1]")
+             : absl::StrCat("[", m.Times(h * e), ", ", m.Times(e), ", ", e,
+                            ", 1]");
+}
+
+std::string Heads(const Shape& s, absl::string_view name, int64_t h,
+                  const Length& m, int64_t e) {
+  return absl::StrCat("%", name, ": ", s.dtype, "[", s.b, ", ", h, ", ",
+                      m.text(), ", ", e, "] strides ", Strides(s, h, m, e),
+                      " align 16");
+}
+
+// A forward and its backward.
+std::string GraphOf(const Shape& s) {
+  const Length m = {s.m, s.m_symbol}, n = {s.n, s.n_symbol};
+  std::vector<std::string> symbols;
+  for (const Length& length : {m, n}) {
+    if (length.symbol.empty() ||
+        (!symbols.empty() && m.symbol == length.symbol))
+      continue;
+    symbols.push_back(
+        absl::StrCat(length.symbol, " in [1, 4096] = ", length.size));
+  }
+  std::string inputs = absl::StrJoin(
+      std::vector<std::string>{
+          Heads(s, "q", s.h, m, s.e), Heads(s, "k", s.x, n, s.e),
+          Heads(s, "w", s.x, n, s.v), Heads(s, "g", s.h, m, s.v), "%s: i64[]"},
+      ", ");
+  std::string text, bias = "none";
+  if (!s.bias.empty()) {
+    absl::StrAppend(&inputs, ", %z: ", s.bias_dtype, "[", s.bias, "]");
+    absl::StrAppend(&text, "  %bias = expand(%z, [", s.b, ", ", s.h, ", ",
+                    m.text(), ", ", n.text(), "])\n");
+    bias = "%bias";
+  }
+  const std::string draw = s.dropout > 0 ? "%s, %s" : "none, none";
+  const std::string numbers = absl::StrCat("\"", s.causal, "\", ", s.window,
+                                           ", ", s.scale, ", ", s.dropout);
+  absl::StrAppend(
+      &text, "  %o, %a = prims.attention(%q, %k, %w, ", bias, ", ", draw, ", ",
+      numbers, ", ", Strides(s, s.h, m, s.v), ")\n",
+      "  %dq, %dk, %dv = prims.attention_backward(%g, %q, %k, %w, %o, %a, ",
+      bias, ", ", draw, ", ", numbers, ", ", Strides(s, s.h, m, s.e), ", ",
+      Strides(s, s.x, n, s.e), ", ", Strides(s, s.x, n, s.v), ")\n");
+  return absl::StrCat("graph @attention(", absl::StrJoin(symbols, ", "),
+                      ") on cuda(", inputs, ") -> (%o, %a, %dq, %dk, %dv) {\n",
+                      text, "}\n");
+}
+
+std::vector<Shape> Shapes() {
+  return {{.name = "plain", .m = 70, .n = 70},
+          {.name = "causal, heads inside",
+           .m = 70,
+           .n = 70,
+           .causal = "top_left",
+           .heads_inside = true},
+          {.name = "fewer queries than keys",
+           .m = 33,
+           .n = 70,
+           .causal = "bottom_right"},
+          {.name = "more queries than keys: some see nothing",
+           .m = 70,
+           .n = 33,
+           .causal = "bottom_right"},
+          {.name = "window",
+           .h = 1,
+           .x = 1,
+           .m = 140,
+           .n = 140,
+           .causal = "top_left",
+           .window = 20},
+          {.name = "window without causal",
+           .h = 1,
+           .x = 1,
+           .m = 70,
+           .n = 70,
+           .window = 9},
+          {.name = "grouped", .b = 2, .h = 4, .x = 2, .causal = "top_left"},
+          {.name = "f16", .n = 70, .dtype = "f16"},
+          {.name = "one query", .m = 1, .n = 70},
+          {.name = "one query and one key", .m = 1, .n = 1},
+          {.name = "bias", .n = 47, .bias = "1, 2, 40, 47"},
+          {.name = "bias of keys",
+           .b = 2,
+           .n = 47,
+           .causal = "top_left",
+           .bias = "2, 1, 1, 47",
+           .bias_dtype = "f32"},
+          {.name = "bias of one for each query", .bias = "1, 1, 40, 1"},
+          {.name = "dropout", .n = 48, .dropout = 0.25},
+          {.name = "dropout, odd, in half",
+           .m = 35,
+           .n = 37,
+           .dtype = "f16",
+           .causal = "top_left",
+           .bias_dtype = "f16",
+           .dropout = 0.5},
+          {.name = "a scale below 0", .scale = "-0.3"},
+          {.name = "40", .e = 40, .v = 40},
+          {.name = "two widths", .e = 48, .v = 24},
+          {.name = "96", .h = 1, .x = 1, .e = 96, .v = 96},
+          {.name = "128", .h = 1, .x = 1, .e = 128, .v = 128},
+          {.name = "136", .h = 1, .x = 1, .e = 136, .v = 136},
+          {.name = "256", .h = 1, .x = 1, .m = 20, .n = 20, .e = 256, .v = 256},
+          {.name = "symbols",
+           .m = 30,
+           .n = 50,
+           .causal = "bottom_right",
+           .dropout = 0.25,
+           .m_symbol = "M",
+           .n_symbol = "N"},
+          {.name = "one symbol",
+           .m = 50,
+           .n = 50,
+           .causal = "top_left",
+           .bias = "1, 1, N, N",
+           .m_symbol = "N",
+           .n_symbol = "N"}};
+}
+
+KernelPlan PlanFor(const std::string& graph, absl::string_view target) {
+  PassEnv env{*TargetFromName(target), {}};
+  env.options.artifact.own_attention = true;
+  return PlanWith(graph, env);
+}
+
+class FlashKernels : public testing::Test {
+ protected:
+  // Kept for all tests.
+  static Toolchain& Nvrtc() {
+    static Toolchain* const nvrtc =
+        MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()}).release();
+    return *nvrtc;
+  }
+  static void SetUpTestSuite() {
+    found_ = new absl::Status(Nvrtc().Version().status());
+  }
+
+  // What runs of the unit that defines `symbol`.
+  std::string ImageOf(const std::vector<UnitSource>& units,
+                      const std::string& symbol, const Target& target) {
+    for (const UnitSource& unit : units) {
+      if (!std::count(unit.symbols.begin(), unit.symbols.end(), symbol))
+        continue;
+      // The emulator makes its own of the source.
+      absl::StatusOr<BuiltObject> built = BuiltObject();
+      if (GpuIsThere()) built = Nvrtc().Build(unit.source, UnitFlags(target));
+      if (built.ok()) built = BuildToRun(*built, unit.source);
+      EXPECT_TRUE(built.ok()) << built.status() << unit.source;
+      return built.ok() ? built->image : "";
+    }
+    ADD_FAILURE() << "no unit has " << symbol;
+    return "";
+  }
+
+  static inline const absl::Status* found_ = nullptr;
+};
+
+// How far `found` is from `due`, relative to the length of `due`; that of nothing
+// is 1.
+double Distance(const RefTensor& found, const RefTensor& due) {
+  const Elements x = Load(found), y = Load(due);
+  double apart = 0, length = 0;
+  for (int64_t k = 0; k < y.count(); ++k) {
+    apart += (x.F(k) - y.F(k)) * (x.F(k) - y.F(k));
+    length += y.F(k) * y.F(k);
+  }
+  return std::sqrt(apart / (length > 0 ? length : 1));
+}
+
+// Memory of a plan's buffers, with the inputs in their places.
+std::vector<std::vector<char>> MemoryOf(const KernelPlan& plan,
+                                        const std::vector<RefValue>& inputs) {
+  std::vector<std::vector<char>> memory;
+  for (const Buffer& buffer : plan.buffers) {
+    memory.emplace_back(
+        plan.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype),
+        '\xff');  // NaN, so that nothing passes that nobody wrote
+    if (buffer.kind != BufferKind::kInput) continue;
+    const std::string& bytes =
+        *std::get<RefTensor>(inputs.at(buffer.index)).storage;
+    std::copy(bytes.begin(), bytes.end(), memory.back().begin());
+  }
+  return memory;
+}
+
+RefTensor OutputOf(const KernelPlan& plan, const ProgramOutput& output,
+                   const std::vector<std::vector<char>>& memory) {
+  const View& view = std::get<View>(output.what);
+  RefTensor tensor;
+  tensor.dtype = view.dtype;
+  for (const SymExpr& e : view.sizes)
+    tensor.sizes.push_back(plan.shapes.Hint(e));
+  for (const SymExpr& e : view.strides)
+    tensor.strides.push_back(plan.shapes.Hint(e));
+  tensor.offset = plan.shapes.Hint(view.offset);
+  const std::vector<char>& bytes = memory[view.buffer];
+  tensor.storage = std::make_shared<std::string>(bytes.begin(), bytes.end());
+  return tensor;
+}
+
+// Of a plan for a forward and its backward, one word replaced.
+std::string PlanTextWith(absl::string_view from, absl::string_view to) {
+  return absl::StrReplaceAll(
+      ToText(PlanFor(GraphOf({.causal = "top_left"}), "sm_90")), {{from, to}});
+}
+
+TEST(FlashPlans, AreReadBack) {
+  const std::string text = PlanTextWith("own", "own");
+  const auto plan = ParseKernelPlan(text);
+  ASSERT_TRUE(plan.ok()) << plan.status() << text;
+  EXPECT_EQ(ToText(*plan), text);
+  EXPECT_EQ(VerifyKernelPlan(*plan), absl::OkStatus());
+}
+
+TEST(FlashPlans, EachInvariantIsLookedAt) {
+  const auto verified = [](absl::string_view from, absl::string_view to) {
+    const auto plan = ParseKernelPlan(PlanTextWith(from, to));
+    return std::string(
+        (plan.ok() ? VerifyKernelPlan(*plan) : plan.status()).message());
+  };
+  const std::string replaced[][3] = {
+      {"columns 64", "columns 24", "K13 at kiln_tem_fused_attention_0: found"},
+      {"warps 4", "warps 0", "K13 at kiln_tem_fused_attention_0: found"},
+      {"warps 4", "warps 3", "K13 at kiln_tem_fused_attention_backward_1"},
+      {" part query_grad sums sums10", " part query_grad",
+       "128 rows, 64 columns and no sums"},
+      {"part forward", "part query_grad", "K13 at kiln_tem_fused_attention_0"},
+      {"part key_grads", "part all", "due forward, query_grad or key_grads"},
+      {"fused_attention_0", "fused_attention_backward_1", "K4"},
+      {"scale 0.25", "window -1", "A4 at attention"}};
+  for (const auto& [from, to, due] : replaced)
+    EXPECT_THAT(verified(from, to), testing::HasSubstr(due)) << to;
+}
+
+// First: the emulator's library has the same name, and is not opened yet.
+TEST_F(FlashKernels, AreWhatNvrtcTakesForEveryTarget) {
+  KILN_LEAVE_WITHOUT_NVRTC(*found_);
+  for (const absl::string_view name : {"sm_80", "sm_90a", "sm_100"}) {
+    const Target target = *TargetFromName(name);
+    for (const Shape& s : Shapes()) {
+      if (s.name != "dropout" && s.name != "bias of keys" && s.name != "256")
+        continue;
+      SCOPED_TRACE(absl::StrCat(name, ": ", s.name));
+      const auto sources = WriteKernels(PlanFor(GraphOf(s), name), target);
+      ASSERT_TRUE(sources.ok()) << sources.status();
+      for (const KernelSource& source : *sources) {
+        // The driver takes no more of a block.
+        EXPECT_LE(source.shared_bytes,
+                  target.shared_bytes_per_multiprocessor - kSharedOfBlock);
+      }
+      for (const UnitSource& unit : GroupIntoUnits(*sources, target)) {
+        const auto built = Nvrtc().Build(unit.source, UnitFlags(target));
+        EXPECT_TRUE(built.ok()) << built.status() << unit.source;
+      }
+    }
+  }
+}
+
+TEST_F(FlashKernels, GiveWhatTheReferenceDoes) {
+  const Target target = *TargetFromName("sm_90");
+  for (const Shape& s : Shapes()) {
+    SCOPED_TRACE(s.name);
+    const std::string text = GraphOf(s);
+    const auto graph = ParseGraph(text);
+    ASSERT_TRUE(graph.ok()) << graph.status() << text;
+    const std::vector<RefValue> inputs = RandomInputs(*graph);
+    const auto due = RunReference(*graph, inputs);
+    ASSERT_TRUE(due.ok()) << due.status();
+    const KernelPlan plan = PlanFor(text, target.name);
+    ASSERT_EQ(std::count_if(plan.steps.begin(), plan.steps.end(),
+                            [](const PlannedStep& step) {
+                              return std::holds_alternative<FlashKernel>(step);
+                            }),
+              3)
+        << ToText(plan);
+    // What the plan means, and then what its kernels do.
+    const auto meant = RunPlan(plan, {}, inputs);
+    ASSERT_TRUE(meant.ok()) << meant.status();
+    for (size_t k = 0; k < plan.outputs.size(); ++k) {
+      EXPECT_LT(Distance(std::get<RefTensor>(meant->outputs[k]),
+                         std::get<RefTensor>(due->outputs[k])),
+                4e-3);
+    }
+    const auto sources = WriteKernels(plan, target);
+    ASSERT_TRUE(sources.ok()) << sources.status();
+    const std::vector<UnitSource> units = GroupIntoUnits(*sources, target);
+    auto memory = MemoryOf(plan, inputs);
+    for (const KernelSource& source : *sources) {
+      LaunchOnCuda(
+          ImageOf(units, source.symbol, target), source,
+          [&](const SymExpr& e) { return plan.shapes.Hint(e); }, memory,
+          source.symbol);
+    }
+    for (size_t k = 0; k < plan.outputs.size(); ++k) {
+      const auto& expected = std::get<RefTensor>(due->outputs[k]);
+      // Weights and results are rounded to 8 bits once each, the reference's results
+      // too; logarithms are not rounded.
+      const double near = expected.dtype == DType::kFloat32 ? 1e-5 : 4e-3;
+      EXPECT_LT(Distance(OutputOf(plan, plan.outputs[k], memory), expected),
+                near)
+          << "output " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln
