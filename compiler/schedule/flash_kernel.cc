@@ -99,12 +99,13 @@ CudaFlash ChooseFlash(const FlashKernel& kernel, const Target& target) {
     if (row.widest >= WidestOf(kernel.attention)) break;
   }
   const int64_t room = target.shared_bytes_per_multiprocessor - kSharedOfBlock;
-  constexpr int kFewColumns = 32, kFewWarps = 4;
+  // In this order: fewer columns cost more barriers, fewer warps more reads.
+  constexpr int kFewColumns = 32, kFewWarps = 4, kLeastColumns = 16;
   while (SharedBytesOf(kernel, variant) > room) {
-    const bool narrow = variant.columns <= kFewColumns;
-    int& less =
-        narrow && variant.warps > kFewWarps ? variant.warps : variant.columns;
-    less /= 2;
+    const bool columns =
+        variant.columns > kFewColumns ||
+        (variant.warps <= kFewWarps && variant.columns > kLeastColumns);
+    (columns ? variant.columns : variant.warps) /= 2;
   }
   return variant;
 }

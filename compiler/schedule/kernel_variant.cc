@@ -12,8 +12,8 @@ constexpr absl::string_view kNames[] = {
     "unmapped",     "cuda points",  "cuda tiles",       "cuda rows",
     "cuda columns", "cuda scans",   "cuda short scans", "cuda column scans",
     "cuda sorts",   "cuda tallies", "cuda counts",      "cuda serial",
-    "cuda flash",   "cpu points",   "cpu tiles",    "cpu rows",         "cpu columns",
-    "cpu scans"};
+    "cuda flash",   "cpu points",   "cpu tiles",        "cpu rows",
+    "cpu columns",  "cpu scans"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
