@@ -228,7 +228,8 @@ ContractionChoice ChooseContraction(const Contraction& c,
 }
 
 // The choice between parts and a step is made (graph/attention_choice.h), and its
-// guards are taken: here the sizes decide as they did there.
+// guards are taken: here the sizes decide as they did there. A step that a client
+// wrote itself may be one that nobody computes: the library is left to say so.
 ContractionChoice ChooseAttentionStep(const Attention& attention,
                                       const ShapeEnv& shapes,
                                       const Target& target,
@@ -237,8 +238,12 @@ ContractionChoice ChooseAttentionStep(const Attention& attention,
   AttentionChoice choice = ChooseAttention(FormOf(attention), decided, target);
   if (choice.by == AttentionBy::kOwn)
     return {ComputedBy::kFlash, std::move(choice.ground)};
-  if (options.own_attention)
+  const bool by_cudnn =
+      choice.by == AttentionBy::kLibrary && target.kind == TargetKind::kCuda;
+  if (by_cudnn && options.own_attention)
     return {ComputedBy::kFlash, "own flash, as the options ask"};
+  if (by_cudnn && attention.causal == Attention::Causal::kBottomRight)
+    return {ComputedBy::kFlash, "own flash, cuDNN has no bottom-right mask"};
   return {ComputedBy::kLibrary, std::move(choice.ground)};
 }
 
