@@ -29,10 +29,15 @@ class CudaExterns final : public ExternLibrary {
     return call;
   }
 
-  bool LacksAttention() override {
-    IgnoreBecause(Matrices().status(), "cuDNN says so if it misses it");
-    const absl::StatusOr<std::shared_ptr<Cudnn>> library = CudnnLibrary();
-    return !library.ok() || !HasCudnnAttention(**library);
+  // Asked once: a forward and its backward must hear the same.
+  bool LacksAttention() override ABSL_LOCKS_EXCLUDED(attention_mu_) {
+    MutexLock lock(&attention_mu_);
+    if (!lacks_attention_.has_value()) {
+      IgnoreBecause(Matrices().status(), "cuDNN says so if it misses it");
+      const absl::StatusOr<std::shared_ptr<Cudnn>> library = CudnnLibrary();
+      lacks_attention_ = !library.ok() || !HasCudnnAttention(**library);
+    }
+    return *lacks_attention_;
   }
 
   absl::StatusOr<std::vector<std::string>> Algorithms(
@@ -94,6 +99,8 @@ class CudaExterns final : public ExternLibrary {
       ABSL_GUARDED_BY(mu_);
   std::optional<absl::StatusOr<std::shared_ptr<Cudnn>>> cudnn_
       ABSL_GUARDED_BY(mu_);
+  Mutex attention_mu_;  // mu_ is taken behind it
+  std::optional<bool> lacks_attention_ ABSL_GUARDED_BY(attention_mu_);
 };
 
 }  // namespace

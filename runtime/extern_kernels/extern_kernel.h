@@ -289,7 +289,8 @@ class ExternLibrary {
       const ExternProblem& problem) = 0;
 
   // Whether the library that plans for this device leave attention to is not on the
-  // machine, too old, or refuses the device. The first to ask has it looked for.
+  // machine, too old, or refuses the device. The first to ask has it looked for; the
+  // answer is for good.
   virtual bool LacksAttention() { return false; }
 
   // The algorithms that the library has for `problem`, each a word without blanks,

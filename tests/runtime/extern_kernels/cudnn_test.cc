@@ -158,6 +158,19 @@ TEST_F(FakeCudnn, AttentionOfACudnnThatIsTooOldIsRefusedByName) {
               testing::HasSubstr("found cuDNN 90400, due "));
 }
 
+// A forward whose backward heard something else would have its dropout redrawn by
+// another.
+TEST_F(FakeCudnn, WhetherAttentionIsLackedIsAnsweredOnce) {
+  const auto has = MakeCudaExterns(Device(), {kFolder});
+  EXPECT_FALSE(has->LacksAttention());
+  set_version(90400);
+  const auto lacks = MakeCudaExterns(Device(), {kFolder});
+  EXPECT_TRUE(lacks->LacksAttention());
+  EXPECT_FALSE(has->LacksAttention());
+  set_version(91900);
+  EXPECT_TRUE(lacks->LacksAttention());
+}
+
 TEST(NoCudnn, AConvolutionIsRefusedWithTheNameOfWhatIsMissing) {
   if (dlopen("libcudnn.so.9", RTLD_NOW) != nullptr)
     GTEST_SKIP() << "the loader finds one here";
