@@ -56,7 +56,8 @@ K_FN float k_flash_bias(const F& f, long long at) {
 )"},
     // Scores in units of log(2), with kFolds but for the factor f.scale: with what is
     // added to them, -inf where a query does not see a key. kTransposed: rows are keys.
-    {"k_flash_scores", "", R"(template <bool kTransposed, class F, int kTiles, int kGroups>
+    {"k_flash_scores", "",
+     R"(template <bool kTransposed, class F, int kTiles, int kGroups>
 K_FN void k_flash_scores(const F& f, float (&s)[kTiles][kGroups][4], int row, int column, bool edge, long long bias_at) {
   if constexpr (!F::kFolds) {
 #pragma unroll
@@ -85,6 +86,15 @@ K_FN void k_flash_scores(const F& f, float (&s)[kTiles][kGroups][4], int row, in
           if (!(kTransposed ? k_flash_sees(f, c, r) : k_flash_sees(f, r, c))) s[t][j][i] = -k_inf_f32();
         }
   }
+}
+)"},
+    // A weight, of its score and its row's logarithm. Of a large bias the logarithm is
+    // rounded by more than 1: no weight is over 1 for that.
+    {"k_flash_weight", "", R"(template <class F>
+K_FN float k_flash_weight(const F& f, float score, float logsumexp) {
+  float power = fmaf(score, F::kFolds ? f.scale : 1.0f, -logsumexp);
+  if constexpr (F::kBias != 0) power = power > 0 ? 0 : power;
+  return k_exp2(power);
 }
 )"},
     // Which of a lane's four weights dropout leaves, a bit each: the draw of a mask
@@ -188,7 +198,8 @@ K_FN void k_flash_forward(const F& f) {
     float s[F::kTiles][kGroups][4];
     k_clear(s);
     k_multiply_rows<F::kBf16, Q::kGroups / 2, Q::kBytes>(s, mine_at, stage + k_right_place<Q::kBytes>());
-    const bool edge = n + kColumns > k_flash_last_key(f, first) || n < k_flash_first_key(f, last);
+    bool edge = n + kColumns > k_flash_last_key(f, first) || n < k_flash_first_key(f, last);
+    if constexpr (F::kBias != 0) edge = edge || first + kRows > f.queries;
     k_flash_scores<false>(f, s, row, n + column, edge, bias_at);
 #pragma unroll
     for (int t = 0; t < F::kTiles; ++t)
@@ -228,6 +239,7 @@ K_FN void k_flash_forward(const F& f) {
     other = stage;
     stage = next;
   }
+  k_copies_wait<0>();
 
 #pragma unroll
   for (int t = 0; t < F::kTiles; ++t)

@@ -75,7 +75,6 @@ K_FN void k_flash_query_grad(const F& f) {
   const long long bias_at = b * f.bias_batch + h * f.bias_head;
   float dq[F::kTiles][Q::kGroups][4];
   k_clear(dq);
-  const float factor = F::kFolds ? f.scale : 1.0f;
   unsigned stage = keys_at, other = keys_at + kStage;
   for (int n = n_first; n < n_last; n += kColumns) {
     k_copies_wait<0>();
@@ -97,7 +96,7 @@ K_FN void k_flash_query_grad(const F& f) {
         if constexpr (F::kDrops) kept = k_flash_kept<false>(f, head, row + t * 16, n + column + j * 8);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const float p = k_exp2(fmaf(s[t][j][i], factor, -logsumexp[t][i / 2]));
+          const float p = k_flash_weight(f, s[t][j][i], logsumexp[t][i / 2]);
           float d = dp[t][j][i];
           if constexpr (F::kDrops) d = kept >> i & 1 ? d * f.kept_scale : 0;
           s[t][j][i] = p * (d - delta[t][i / 2]);
@@ -108,6 +107,7 @@ K_FN void k_flash_query_grad(const F& f) {
     other = stage;
     stage = next;
   }
+  k_copies_wait<0>();
 #pragma unroll
   for (int t = 0; t < F::kTiles; ++t)
 #pragma unroll
@@ -158,7 +158,6 @@ K_FN void k_flash_key_grads_of(const F& f) {
   float dk[F::kTiles][kKeys ? Q::kGroups : 1][4], dv[F::kTiles][kValues ? V::kGroups : 1][4];
   k_clear(dk);
   k_clear(dv);
-  const float factor = F::kFolds ? f.scale : 1.0f;
   unsigned stage = 0;
   for (int h = x * shared_by; h < (x + 1) * shared_by; ++h) {
     for (int m = m_first; m < m_last; m += kColumns) {
@@ -192,7 +191,7 @@ K_FN void k_flash_key_grads_of(const F& f) {
           if constexpr (F::kDrops) kept = k_flash_kept<true>(f, head, row + t * 16, m + column + j * 8);
 #pragma unroll
           for (int i = 0; i < 4; ++i) {
-            s[t][j][i] = k_exp2(fmaf(s[t][j][i], factor, -__uint_as_float(of.x[i % 2 * 2])));
+            s[t][j][i] = k_flash_weight(f, s[t][j][i], __uint_as_float(of.x[i % 2 * 2]));
             p[t][j][i] = kept >> i & 1 ? s[t][j][i] : 0;
           }
         }
@@ -221,6 +220,7 @@ K_FN void k_flash_key_grads_of(const F& f) {
       }
     }
   }
+  k_copies_wait<0>();
 #pragma unroll
   for (int t = 0; t < F::kTiles; ++t)
 #pragma unroll

@@ -15,18 +15,24 @@ struct k_head {
   enum { kPadded = (W + 15) / 16 * 16, kGroups = kPadded / 8, kBytes = kPadded * 2 + 16 };
 };
 )"},
-    // Copies rows of a head asynchronously; what is not there becomes 0.
+    // Copies rows of a head asynchronously; what is not there becomes 0. A thread has
+    // the same place in each group of neighbours, so that it adds constants alone.
     {"k_copy_heads", "", R"(template <int kRows, int W, int kThreads>
 K_FN void k_copy_heads(unsigned to, const unsigned short* from, long long stride, int rows) {
-  enum { kChunks = k_head<W>::kGroups, kAll = kRows * kChunks };
+  enum { kChunks = k_head<W>::kGroups, kNear = kChunks & -kChunks, kStep = kThreads / kNear };
+  const int mine = (int)threadIdx.x / kNear, near = (int)threadIdx.x % kNear;
+  const unsigned place = to + mine * k_head<W>::kBytes + near * 16;
+  const unsigned short* const first = from + (mine * stride + near * 8);
 #pragma unroll
-  for (int i = 0; i < kAll; i += kThreads) {
-    const int at = i + (int)threadIdx.x;
-    if (kAll % kThreads == 0 || at < kAll) {
-      const int row = at / kChunks, chunk = at % kChunks;
-      const bool there = row < rows && (W % 16 == 0 || chunk * 8 < W);
-      const unsigned short* const source = there ? from + (row * stride + chunk * 8) : from;
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to + row * k_head<W>::kBytes + chunk * 16), "l"(source), "r"(there ? 16 : 0) : "memory");
+  for (int row = 0; row < kRows; row += kStep) {
+    if (kRows % kStep == 0 || row + mine < kRows) {
+      const bool there = row + mine < rows;
+      const unsigned short* const source = there ? first + row * stride : from;
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; chunk += kNear) {
+        const bool has = there && (W % 16 == 0 || (chunk + near) * 8 < W);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place + row * k_head<W>::kBytes + chunk * 16), "l"(W % 16 == 0 || has ? source + chunk * 8 : from), "r"(has ? 16 : 0) : "memory");
+      }
     }
   }
 }
@@ -36,7 +42,8 @@ K_FN void k_copy_heads(unsigned to, const unsigned short* from, long long stride
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
 }
 )"},
-    {"k_matrices_transposed", "", R"(K_FN void k_matrices_transposed(unsigned (&to)[4], unsigned at) {
+    {"k_matrices_transposed", "",
+     R"(K_FN void k_matrices_transposed(unsigned (&to)[4], unsigned at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
 }
 )"},
@@ -79,7 +86,8 @@ K_FN unsigned k_left_place() { return threadIdx.x % 16 * kBytes + threadIdx.x % 
 K_FN unsigned k_right_place() { return (threadIdx.x % 8 + threadIdx.x % 32 / 16 * 8) * kBytes + threadIdx.x / 8 % 2 * 16; }
 )"},
     // c += a @ b^T, both factors in shared memory.
-    {"k_multiply_rows", "", R"(template <bool kBf16, int kSteps, int kBytes, int kTiles, int kGroups>
+    {"k_multiply_rows", "",
+     R"(template <bool kBf16, int kSteps, int kBytes, int kTiles, int kGroups>
 K_FN void k_multiply_rows(float (&c)[kTiles][kGroups][4], unsigned a, unsigned b) {
 #pragma unroll
   for (int k = 0; k < kSteps; ++k) {
@@ -100,7 +108,8 @@ K_FN void k_multiply_rows(float (&c)[kTiles][kGroups][4], unsigned a, unsigned b
 }
 )"},
     // c += p @ b, of which p is in registers as products leave it.
-    {"k_multiply_columns", "", R"(template <bool kBf16, int kBytes, int kTiles, int kInner, int kGroups>
+    {"k_multiply_columns", "",
+     R"(template <bool kBf16, int kBytes, int kTiles, int kInner, int kGroups>
 K_FN void k_multiply_columns(float (&c)[kTiles][kGroups][4], const float (&p)[kTiles][kInner][4], unsigned b) {
 #pragma unroll
   for (int k = 0; k < kInner; k += 2) {

@@ -35,6 +35,7 @@ struct Shape {
   int64_t window = 0;
   std::string bias = "";  // its sizes; 1 where it is stretched
   std::string bias_dtype = "bf16";
+  bool masks = false;  // the bias is -inf where its input is below 0
   double dropout = 0;
   std::string scale = "0.25";
   std::string m_symbol = "", n_symbol = "";  // sizes that are not known
@@ -88,8 +89,9 @@ std::string GraphOf(const Shape& s) {
   std::string text, bias = "none";
   if (!s.bias.empty()) {
     absl::StrAppend(&inputs, ", %z: ", s.bias_dtype, "[", s.bias, "]");
-    absl::StrAppend(&text, "  %bias = expand(%z, [", s.b, ", ", s.h, ", ",
-                    m.text(), ", ", n.text(), "])\n");
+    if (s.masks) absl::StrAppend(&text, "  %r = relu(%z)\n  %l = log(%r)\n");
+    absl::StrAppend(&text, "  %bias = expand(%", s.masks ? "l" : "z", ", [",
+                    s.b, ", ", s.h, ", ", m.text(), ", ", n.text(), "])\n");
     bias = "%bias";
   }
   const std::string draw = s.dropout > 0 ? "%s, %s" : "none, none";
@@ -139,6 +141,12 @@ std::vector<Shape> Shapes() {
           {.name = "one query", .m = 1, .n = 70},
           {.name = "one query and one key", .m = 1, .n = 1},
           {.name = "bias", .n = 47, .bias = "1, 2, 40, 47"},
+          {.name = "bias with whole tiles of keys",
+           .h = 1,
+           .x = 1,
+           .m = 20,
+           .n = 130,
+           .bias = "1, 1, 20, 130"},
           {.name = "bias of keys",
            .b = 2,
            .n = 47,
@@ -146,6 +154,12 @@ std::vector<Shape> Shapes() {
            .bias = "2, 1, 1, 47",
            .bias_dtype = "f32"},
           {.name = "bias of one for each query", .bias = "1, 1, 40, 1"},
+          {.name = "masks", .n = 47, .bias = "1, 2, 40, 47", .masks = true},
+          {.name = "masks of whole rows",
+           .bias = "1, 2, 40, 1",
+           .bias_dtype = "f32",
+           .masks = true,
+           .dropout = 0.25},
           {.name = "dropout", .n = 48, .dropout = 0.25},
           {.name = "dropout, odd, in half",
            .m = 35,
@@ -183,6 +197,37 @@ KernelPlan PlanFor(const std::string& graph, absl::string_view target) {
   return PlanWith(graph, env);
 }
 
+// Memory of a plan's buffers, with the inputs in their places.
+std::vector<std::vector<char>> MemoryOf(const KernelPlan& plan,
+                                        const std::vector<RefValue>& inputs) {
+  std::vector<std::vector<char>> memory;
+  for (const Buffer& buffer : plan.buffers) {
+    memory.emplace_back(
+        plan.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype),
+        '\xff');  // NaN, so that nothing passes that nobody wrote
+    if (buffer.kind != BufferKind::kInput) continue;
+    const std::string& bytes =
+        *std::get<RefTensor>(inputs.at(buffer.index)).storage;
+    std::copy(bytes.begin(), bytes.end(), memory.back().begin());
+  }
+  return memory;
+}
+
+RefTensor OutputOf(const KernelPlan& plan, const ProgramOutput& output,
+                   const std::vector<std::vector<char>>& memory) {
+  const View& view = std::get<View>(output.what);
+  RefTensor tensor;
+  tensor.dtype = view.dtype;
+  for (const SymExpr& e : view.sizes)
+    tensor.sizes.push_back(plan.shapes.Hint(e));
+  for (const SymExpr& e : view.strides)
+    tensor.strides.push_back(plan.shapes.Hint(e));
+  tensor.offset = plan.shapes.Hint(view.offset);
+  const std::vector<char>& bytes = memory[view.buffer];
+  tensor.storage = std::make_shared<std::string>(bytes.begin(), bytes.end());
+  return tensor;
+}
+
 class FlashKernels : public testing::Test {
  protected:
   // Kept for all tests.
@@ -193,6 +238,24 @@ class FlashKernels : public testing::Test {
   }
   static void SetUpTestSuite() {
     found_ = new absl::Status(Nvrtc().Version().status());
+  }
+
+  // Memory of the plan's buffers after all of its kernels.
+  std::vector<std::vector<char>> Run(const KernelPlan& plan,
+                                     const Target& target,
+                                     const std::vector<RefValue>& inputs) {
+    auto memory = MemoryOf(plan, inputs);
+    const auto sources = WriteKernels(plan, target);
+    EXPECT_TRUE(sources.ok()) << sources.status();
+    if (!sources.ok()) return memory;
+    const std::vector<UnitSource> units = GroupIntoUnits(*sources, target);
+    for (const KernelSource& source : *sources) {
+      LaunchOnCuda(
+          ImageOf(units, source.symbol, target), source,
+          [&](const SymExpr& e) { return plan.shapes.Hint(e); }, memory,
+          source.symbol);
+    }
+    return memory;
   }
 
   // What runs of the unit that defines `symbol`.
@@ -225,37 +288,6 @@ double Distance(const RefTensor& found, const RefTensor& due) {
     length += y.F(k) * y.F(k);
   }
   return std::sqrt(apart / (length > 0 ? length : 1));
-}
-
-// Memory of a plan's buffers, with the inputs in their places.
-std::vector<std::vector<char>> MemoryOf(const KernelPlan& plan,
-                                        const std::vector<RefValue>& inputs) {
-  std::vector<std::vector<char>> memory;
-  for (const Buffer& buffer : plan.buffers) {
-    memory.emplace_back(
-        plan.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype),
-        '\xff');  // NaN, so that nothing passes that nobody wrote
-    if (buffer.kind != BufferKind::kInput) continue;
-    const std::string& bytes =
-        *std::get<RefTensor>(inputs.at(buffer.index)).storage;
-    std::copy(bytes.begin(), bytes.end(), memory.back().begin());
-  }
-  return memory;
-}
-
-RefTensor OutputOf(const KernelPlan& plan, const ProgramOutput& output,
-                   const std::vector<std::vector<char>>& memory) {
-  const View& view = std::get<View>(output.what);
-  RefTensor tensor;
-  tensor.dtype = view.dtype;
-  for (const SymExpr& e : view.sizes)
-    tensor.sizes.push_back(plan.shapes.Hint(e));
-  for (const SymExpr& e : view.strides)
-    tensor.strides.push_back(plan.shapes.Hint(e));
-  tensor.offset = plan.shapes.Hint(view.offset);
-  const std::vector<char>& bytes = memory[view.buffer];
-  tensor.storage = std::make_shared<std::string>(bytes.begin(), bytes.end());
-  return tensor;
 }
 
 // Of a plan for a forward and its backward, one word replaced.
@@ -341,16 +373,7 @@ TEST_F(FlashKernels, GiveWhatTheReferenceDoes) {
                          std::get<RefTensor>(due->outputs[k])),
                 4e-3);
     }
-    const auto sources = WriteKernels(plan, target);
-    ASSERT_TRUE(sources.ok()) << sources.status();
-    const std::vector<UnitSource> units = GroupIntoUnits(*sources, target);
-    auto memory = MemoryOf(plan, inputs);
-    for (const KernelSource& source : *sources) {
-      LaunchOnCuda(
-          ImageOf(units, source.symbol, target), source,
-          [&](const SymExpr& e) { return plan.shapes.Hint(e); }, memory,
-          source.symbol);
-    }
+    const auto memory = Run(plan, target, inputs);
     for (size_t k = 0; k < plan.outputs.size(); ++k) {
       const auto& expected = std::get<RefTensor>(due->outputs[k]);
       // Weights and results are rounded to 8 bits once each, the reference's results
@@ -360,6 +383,25 @@ TEST_F(FlashKernels, GiveWhatTheReferenceDoes) {
                 near)
           << "output " << k;
     }
+  }
+}
+
+// Its sum with a score is a multiple of 64, and so are errors of its logarithm.
+TEST_F(FlashKernels, GiveFiniteGradientsUnderAHugeBias) {
+  const Target target = *TargetFromName("sm_90");
+  const std::string text = absl::StrReplaceAll(
+      GraphOf({.bias = "1, 1, 40, 1", .bias_dtype = "f32"}),
+      {{"expand(%z", "expand(%y"},
+       {"  %bias", "  %y = mul.Scalar(%z, -1000000000.0)\n  %bias"}});
+  const auto graph = ParseGraph(text);
+  ASSERT_TRUE(graph.ok()) << graph.status() << text;
+  const KernelPlan plan = PlanFor(text, target.name);
+  const auto memory = Run(plan, target, RandomInputs(*graph));
+  for (const ProgramOutput& output : plan.outputs) {
+    const RefTensor found = OutputOf(plan, output, memory);
+    const Elements x = Load(found);
+    for (int64_t k = 0; k < x.count(); ++k)
+      ASSERT_TRUE(std::isfinite(x.F(k))) << k;
   }
 }
 
