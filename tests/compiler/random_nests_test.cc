@@ -290,6 +290,8 @@ TEST(RandomNests, EveryVariantHasAForm) {
   for (Form& form : CpuForms()) forms.push_back(std::move(form));
   for (const absl::string_view variant : VariantNames()) {
     if (variant == VariantName(Unmapped{})) continue;
+    // Of attention, which is no nest: codegen/flash_kernel_test has its forms.
+    if (variant == VariantName(CudaFlash{})) continue;
     EXPECT_TRUE(std::any_of(forms.begin(), forms.end(), [&](const Form& form) {
       return absl::StartsWith(form.name, variant);
     })) << variant;
