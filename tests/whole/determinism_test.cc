@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/compile_client.h"
 #include "client/corpus_runner/private_daemon.h"
@@ -268,12 +269,14 @@ TEST_F(Determinism, AHitBringsSourcesCountersAndMetricsOfTheCompile) {
     ASSERT_TRUE(second.ParseFromString(hit.artifact.artifact()));
     const auto counters = CountersOf(first.compiled());
     EXPECT_EQ(CountersOf(second.compiled()), counters);
-    for (absl::string_view name :
+    for (absl::string_view end :
          {"generated_kernel_count", "launch_count", "num_bytes_accessed",
-          "pass_00_import_graph", "pass_03_decompose_composites",
-          "pass_28_choose_variants"}) {
-      ASSERT_TRUE(counters.count(std::string(name))) << name;
-      EXPECT_GT(counters.at(std::string(name)), 0) << name;
+          "_import_graph", "_decompose_composites", "_choose_variants"}) {
+      const auto counter = std::find_if(
+          counters.begin(), counters.end(),
+          [&](const auto& c) { return absl::EndsWith(c.first, end); });
+      ASSERT_NE(counter, counters.end()) << end;
+      EXPECT_GT(counter->second, 0) << end;
     }
     for (absl::string_view name :
          {"binary_folding", "pattern_matches", "scatter_upon_const_tensor"}) {
