@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -52,45 +51,8 @@ std::vector<AttentionShape> Shapes() {
 TEST_F(CudaAttention, GivesWhatItsDefinitionDoes) {
   for (const AttentionShape& s : Shapes()) {
     SCOPED_TRACE(s.name);
-    std::mt19937 random(7);
-    Operand q = Heads(s, s.h, s.m, s.e), k = Heads(s, s.x, s.n, s.e),
-            v = Heads(s, s.x, s.n, s.v), g = Heads(s, s.h, s.m, s.v),
-            out = Heads(s, s.h, s.m, s.v);
-    Operand logsumexp =
-        Operand::Dense(DType::kFloat32, {s.b, s.h, s.m}, {0, 1, 2});
-    Operand dq = Heads(s, s.h, s.m, s.e), dk = Heads(s, s.x, s.n, s.e),
-            dv = Heads(s, s.x, s.n, s.v);
-    Operand bias = s.bias.empty() ? Operand(s.dtype, {1}, {1}) : Bias(s);
-    for (Operand* operand : {&q, &k, &v, &g, &bias})
-      FillNormal(*operand, random);
-    for (Operand* operand : {&out, &logsumexp, &dq, &dk, &dv})
-      operand->FillWith(NAN);
-    const double scale = 1 / std::sqrt(static_cast<double>(s.e));
-    std::vector<ExternAttribute> attributes = {{"scale", scale}};
-    if (s.causal)
-      attributes.push_back({"causal", absl::string_view("top_left")});
-    if (s.window > 0) attributes.push_back({"window", s.window});
-    std::vector<Operand*> inputs = {&q, &k, &v},
-                          again = {&g, &q, &k, &v, &out, &logsumexp};
-    if (!s.bias.empty()) {
-      attributes.push_back({"biased", int64_t{1}});
-      inputs.push_back(&bias);
-      again.push_back(&bias);
-    }
-    absl::Status status =
-        Run("attention", inputs, {&out, &logsumexp}, attributes);
-    ASSERT_TRUE(status.ok()) << status;
-    status = Run("attention_backward", again, {&dq, &dk, &dv}, attributes);
-    ASSERT_TRUE(status.ok()) << status;
-    const Due due =
-        Attend(s, q, k, v, s.bias.empty() ? nullptr : &bias, g, scale);
     // Weights and results are rounded to 8 bits once each; f16 has 11.
-    constexpr double kNear = 4e-3;
-    EXPECT_LT(Distance(out, due.out), kNear);
-    EXPECT_LT(Distance(logsumexp, due.logsumexp), 1e-5);
-    EXPECT_LT(Distance(dq, due.dq), kNear);
-    EXPECT_LT(Distance(dk, due.dk), kNear);
-    EXPECT_LT(Distance(dv, due.dv), kNear);
+    ExpectAsDefined(s, {4e-3, 1e-5}, *opened_.device, *opened_.externs);
   }
 }
 

@@ -1,12 +1,15 @@
 #ifndef KILN_TESTS_RUNTIME_EXTERN_KERNELS_ATTENTION_SUITE_H_
 #define KILN_TESTS_RUNTIME_EXTERN_KERNELS_ATTENTION_SUITE_H_
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/runtime/extern_kernels/call_runner.h"
 #include "tests/runtime/extern_kernels/operand.h"
 
 // Attention by its definition, in doubles, for tests of what computes it.
@@ -113,6 +116,61 @@ inline Due Attend(const AttentionShape& s, const Operand& q, const Operand& k,
         }
       }
   return due;
+}
+
+// The most that results are apart from their definition (Distance).
+struct Near {
+  double values, logsumexp;
+};
+
+// Forward and backward of a shape, run by `library`, are what their definition gives.
+inline void ExpectAsDefined(const AttentionShape& s, Near near, Device& device,
+                            ExternLibrary& library) {
+  std::mt19937 random(7);
+  Operand q = Heads(s, s.h, s.m, s.e), k = Heads(s, s.x, s.n, s.e),
+          v = Heads(s, s.x, s.n, s.v), g = Heads(s, s.h, s.m, s.v),
+          out = Heads(s, s.h, s.m, s.v);
+  Operand logsumexp =
+      Operand::Dense(DType::kFloat32, {s.b, s.h, s.m}, {0, 1, 2});
+  Operand dq = Heads(s, s.h, s.m, s.e), dk = Heads(s, s.x, s.n, s.e),
+          dv = Heads(s, s.x, s.n, s.v);
+  Operand bias = s.bias.empty() ? Operand(s.dtype, {1}, {1}) : Bias(s);
+  for (Operand* operand : {&q, &k, &v, &g, &bias}) FillNormal(*operand, random);
+  for (Operand* operand : {&out, &logsumexp, &dq, &dk, &dv})
+    operand->FillWith(NAN);
+  const double scale = 1 / std::sqrt(static_cast<double>(s.e));
+  std::vector<ExternAttribute> attributes = {{"scale", scale}};
+  if (s.causal) attributes.push_back({"causal", absl::string_view("top_left")});
+  if (s.from_the_end)
+    attributes.push_back({"causal", absl::string_view("bottom_right")});
+  if (s.window > 0) attributes.push_back({"window", s.window});
+  std::vector<Operand*> inputs = {&q, &k, &v},
+                        again = {&g, &q, &k, &v, &out, &logsumexp};
+  if (!s.bias.empty()) {
+    attributes.push_back({"biased", int64_t{1}});
+    inputs.push_back(&bias);
+    again.push_back(&bias);
+  }
+  const auto run = [&](absl::string_view name,
+                       const std::vector<Operand*>& operands,
+                       const std::vector<Operand*>& results) {
+    ExternCall call;
+    call.name = name;
+    call.attributes = attributes;
+    return RunCall(call, operands, results, device, library);
+  };
+  absl::Status status = run("attention", inputs, {&out, &logsumexp});
+  ASSERT_TRUE(status.ok()) << status;
+  status = run("attention_backward", again, {&dq, &dk, &dv});
+  ASSERT_TRUE(status.ok()) << status;
+  const Due due =
+      Attend(s, q, k, v, s.bias.empty() ? nullptr : &bias, g, scale);
+  EXPECT_LT(Distance(out, due.out), near.values);
+  EXPECT_LT(Distance(logsumexp, due.logsumexp), near.logsumexp);
+  EXPECT_LT(Distance(dv, due.dv), near.values);
+  if (s.n == 1) return;  // the weight is 1, whatever the scores
+  EXPECT_LT(Distance(dq, due.dq), near.values);
+  EXPECT_LT(Distance(dk, due.dk), near.values);
 }
 
 }  // namespace kiln
