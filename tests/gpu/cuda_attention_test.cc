@@ -1,7 +1,6 @@
 // Attention by cuDNN against its definition in doubles. Skipped without a GPU.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <string>
 #include <vector>
 
