@@ -274,6 +274,14 @@ SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
   });
 }
 
+Store CopyStore(Store store, absl::Span<const SymExpr> axes,
+                absl::Span<const ScalarId> nodes, const BodyBuilder& to) {
+  for (SymExpr& e : store.index) e = RewriteIndex(e, axes, nodes, to);
+  store.value = nodes[store.value];
+  if (store.mask != Store::kNoMask) store.mask = nodes[store.mask];
+  return store;
+}
+
 std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
                                absl::Span<const SymExpr> axes, ScalarId mask,
                                LoadReplacement replace, BodyBuilder& to) {

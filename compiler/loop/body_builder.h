@@ -105,6 +105,10 @@ std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
 SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
                      absl::Span<const ScalarId> nodes, const BodyBuilder& to);
 
+// The store with its index and nodes rewritten in the same way.
+Store CopyStore(Store store, absl::Span<const SymExpr> axes,
+                absl::Span<const ScalarId> nodes, const BodyBuilder& to);
+
 // Removes the nodes that no store, or no value, needs.
 void DropDeadNodes(LoopNest& nest);
 void DropDeadNodes(Contraction& contraction);

@@ -39,12 +39,8 @@ class OneHotFolder {
     out.inlined = nest_.inlined;
     out.merged = nest_.merged;
     out.axes.assign(nest_.axes.begin(), nest_.axes.begin() + axis_);
-    for (Store store : nest_.stores) {
-      for (SymExpr& e : store.index) e = RewriteIndex(e, axes, ids_, body_);
-      store.value = ids_[store.value];
-      if (store.mask != Store::kNoMask) store.mask = ids_[store.mask];
-      out.stores.push_back(std::move(store));
-    }
+    for (const Store& store : nest_.stores)
+      out.stores.push_back(CopyStore(store, axes, ids_, body_));
     out.body = body_.Take();
     DropDeadNodes(out);
     return out;

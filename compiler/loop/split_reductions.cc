@@ -172,12 +172,9 @@ class Splitter {
         ids.push_back(body.Add(std::move(node)));
       }
     }
-    for (Store store : nest_.stores) {
-      if (moves_.Moves(store)) continue;
-      for (SymExpr& e : store.index) e = RewriteIndex(e, axes, ids, body);
-      store.value = ids[store.value];
-      if (store.mask != Store::kNoMask) store.mask = ids[store.mask];
-      out.stores.push_back(std::move(store));
+    for (const Store& store : nest_.stores) {
+      if (!moves_.Moves(store))
+        out.stores.push_back(CopyStore(store, axes, ids, body));
     }
     out.body = body.Take();
     DropDeadNodes(out);

@@ -142,13 +142,8 @@ struct Forwarded {
 void TakeStores(const LoopNest& nest, const std::vector<SymExpr>& values,
                 const std::vector<ScalarId>& ids, const BodyBuilder& body,
                 LoopNest& into) {
-  for (const Store& old : nest.stores) {
-    Store store = old;
-    for (SymExpr& e : store.index) e = RewriteIndex(e, values, ids, body);
-    store.value = ids[old.value];
-    if (old.mask != Store::kNoMask) store.mask = ids[old.mask];
-    into.stores.push_back(std::move(store));
-  }
+  for (const Store& store : nest.stores)
+    into.stores.push_back(CopyStore(store, values, ids, body));
 }
 
 }  // namespace

@@ -422,12 +422,8 @@ LoopNest Inliner::WithProducers(const LoopNest& nest,
   const std::vector<ScalarId> ids =
       CopyBody(nest.body, same, Store::kNoMask, replace, body);
   TakeOrigins(nest, result);
-  for (Store store : nest.stores) {
-    for (SymExpr& e : store.index) e = RewriteIndex(e, same, ids, body);
-    store.value = ids[store.value];
-    if (store.mask != Store::kNoMask) store.mask = ids[store.mask];
-    result.stores.push_back(std::move(store));
-  }
+  for (const Store& store : nest.stores)
+    result.stores.push_back(CopyStore(store, same, ids, body));
   result.body = body.Take();
   DropDeadNodes(result);
   return SplitAtDivisions(std::move(result), program_.shapes);

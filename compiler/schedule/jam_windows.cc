@@ -105,12 +105,8 @@ LoopNest JamAxis(const LoopNest& nest, uint32_t axis, int64_t count) {
                                : SymExpr::Axis(a));
     const std::vector<ScalarId> ids =
         CopyBody(nest.body, axes, Store::kNoMask, keep, body);
-    for (Store store : nest.stores) {
-      for (SymExpr& e : store.index) e = RewriteIndex(e, axes, ids, body);
-      store.value = ids[store.value];
-      if (store.mask != Store::kNoMask) store.mask = ids[store.mask];
-      out.stores.push_back(std::move(store));
-    }
+    for (const Store& store : nest.stores)
+      out.stores.push_back(CopyStore(store, axes, ids, body));
   }
   out.body = body.Take();
   return out;
