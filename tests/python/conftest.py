@@ -27,6 +27,7 @@ if threading.current_thread() is threading.main_thread():
 import operator_tally  # noqa: E402
 import torch  # noqa: E402
 
+from first_calls import let_threads_meet  # noqa: E402
 from processes import end_daemons  # noqa: E402
 
 # {file: words, one of which is in a test's name}; a number: every so many tests. Files that are not
@@ -98,6 +99,14 @@ def fresh_dynamo():
     torch._dynamo.config.automatic_dynamic_shapes = True
     yield
     torch._dynamo.reset()
+
+
+@pytest.fixture
+def threads_meet():
+    """Threads may make first calls at once."""
+    undo = let_threads_meet()
+    yield
+    undo()
 
 
 @pytest.fixture

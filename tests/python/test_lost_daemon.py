@@ -16,7 +16,10 @@ from processes import HERE, answer_of, daemon_with_port, daemons, end_daemons, s
 ENDED = """
 import json, os, signal, sys, threading, torch
 import kiln
+from first_calls import let_threads_meet
 from processes import daemons
+
+let_threads_meet()
 
 def compiled(number):
     fn = eval(f"lambda x: torch.sin(x) * {number}")  # code that Dynamo has not seen
@@ -118,7 +121,7 @@ def wait_until(reached):
 
 def test_compiles_that_find_the_daemon_gone_at_once_start_one(folders, tmp_path):
     done, errors = answer_of(start(ENDED, **HERE, **folders))
-    assert done["compiles"] == 5
+    assert done["compiles"] == 5, errors
     assert "local_compiles" not in done, errors
     assert len(daemons(tmp_path / "kiln")) == 1
     assert stats_of(folders)["jobs.done"] == 4
@@ -129,7 +132,7 @@ def test_the_next_daemon_of_a_list_is_asked_when_the_first_goes(folders):
         addresses = f"unix:{first.socket}, {second.address}"
         keys = {"KILN_ADDR": addresses, "KILN_PUBLIC_KEY": f"{first.key},{second.key}"}
         done, errors = answer_of(start(ENDED, str(first.pid), **keys, **HERE, **folders))
-        assert done["compiles"] == 5
+        assert done["compiles"] == 5, errors
         assert "local_compiles" not in done, errors
         assert second.jobs() == 4
 
@@ -168,12 +171,14 @@ def test_a_named_daemon_that_comes_up_later_is_asked_from_then_on(folders, tmp_p
 
 
 def test_daemons_that_ended_leave_neither_a_socket_nor_its_lock(folders, tmp_path):
-    folders["XDG_RUNTIME_DIR"] = str(tmp_path)
-    answer_of(start(ONCE, **folders))
-    assert list((tmp_path / "kiln").glob("*.sock.lock"))
-    end_daemons(tmp_path / "kiln")
-    wait_until(lambda: not daemons(tmp_path / "kiln"))
-    assert not list((tmp_path / "kiln").glob("*.sock*"))
+    with tempfile.TemporaryDirectory(prefix="kiln-") as runtime:  # short enough for a socket
+        folders["XDG_RUNTIME_DIR"] = runtime
+        answer_of(start(ONCE, **folders))
+        sockets = Path(runtime, "kiln")
+        assert list(sockets.glob("*.sock.lock"))
+        end_daemons(tmp_path / "kiln")
+        wait_until(lambda: not daemons(tmp_path / "kiln"))
+        assert not list(sockets.glob("*.sock*"))
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_frame_that_lost_what_it_guarded_is_traced_again_for_that():
     assert kiln.counters["recompiles"] == 1 and reason.frame.startswith("fn (") and reason.guards
 
 
-def test_threads_that_compile_count_their_own_recompiles():
+def test_threads_that_compile_count_their_own_recompiles(threads_meet):
     def fn(x, word):
         return x + len(word)
 
@@ -120,7 +120,7 @@ def test_a_reason_without_a_guard_says_that_none_is_named():
     assert str(Recompile("f (x.py:1)", ())) == "f (x.py:1): traced again: no guard is named"
 
 
-def test_threads_that_wait_for_one_first_compile_are_no_recompiles():
+def test_threads_that_wait_for_one_first_compile_are_no_recompiles(threads_meet):
     begun = threading.Barrier(4)
 
     def fn(x):

@@ -134,7 +134,7 @@ def test_threads_that_mutate_write_their_own_inputs():
     torch.testing.assert_close(pairs, twins)
 
 
-def test_threads_that_come_cold_share_one_compile():
+def test_threads_that_come_cold_share_one_compile(threads_meet):
     def fn(x):
         return torch.tanh(x) * 13 - x.sum(-1, keepdim=True)
 
@@ -147,7 +147,7 @@ def test_threads_that_come_cold_share_one_compile():
     assert kiln.counters["compiles"] == 1
 
 
-def test_threads_whose_sizes_make_a_graph_dynamic_get_their_own_results():
+def test_threads_whose_sizes_make_a_graph_dynamic_get_their_own_results(threads_meet):
     # The second size that comes, whichever it is, has the graph traced again. (So may those that
     # wait for that trace: Dynamo asks them for nothing when their turn comes. The first size is
     # compiled before they come, or all might wait for it.)
