@@ -227,12 +227,32 @@ class Binder {
       if (ids == nullptr) continue;
       for (const ExprId id : *ids) RETURN_IF_ERROR(Check(id));
     }
+    bound_.waves[WaveOfShape(call)].calls.push_back(step_now_);
     BoundExtern out;
     out.step = step_now_;
     ASSIGN_OR_RETURN(out.site,
                      ExternSite::Bind(call, plan_, artifact_.externs()));
     bound_.steps.push_back(std::move(out));
     return absl::OkStatus();
+  }
+
+  // The wave from which on all is known that decides how a library is called.
+  int32_t WaveOfShape(const PlanExtern& call) const {
+    int32_t wave = 0;
+    const auto wait_for = [&](const std::vector<ExprId>& ids) {
+      for (const ExprId id : ids) wave = std::max(wave, expression_wave_[id]);
+    };
+    for (const auto* views : {&call.inputs, &call.outputs}) {
+      for (const PlanView& view : *views) {
+        wait_for(view.sizes);
+        wait_for(view.strides);
+      }
+    }
+    for (const PlanAttribute& attribute : call.attributes) {
+      const auto* ids = std::get_if<std::vector<ExprId>>(&attribute.value);
+      if (ids != nullptr) wait_for(*ids);
+    }
+    return wave;
   }
 
   absl::Status Bind(const PlanCopy& copy) {

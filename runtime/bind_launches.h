@@ -82,6 +82,7 @@ struct Wave {
   // Constants and the arena's, whose place is known from here on.
   std::vector<int32_t> buffers;
   std::vector<BoundGrid> grids;
+  std::vector<int32_t> calls;  // steps that call a library, their shapes known
 };
 
 // A buffer that is an input. Apart from the other buffers, since there may be
@@ -98,10 +99,11 @@ struct WholeResult {
 };
 
 struct BoundPlan {
-  // Stands among a frame's buffers, behind those of the plan.
+  // Stand among a frame's buffers, behind those of the plan.
   int32_t seed_slot() const {
     return static_cast<int32_t>(plan->buffers.size());
   }
+  int32_t workspace() const { return seed_slot() + 1; }
 
   const Plan* plan = nullptr;
   // One for each expression; constants are in place already. Behind them a 0.

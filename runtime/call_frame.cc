@@ -10,12 +10,14 @@ CallFrame::CallFrame(const BoundPlan& plan, std::shared_ptr<Device> on)
     : device(std::move(on)),
       symbols(plan.plan->symbols.size()),
       values(plan.values),
-      bases(plan.plan->buffers.size() + 1),
+      bases(plan.plan->buffers.size() + 2),
       owners(plan.plan->buffers.size()),
+      calls(plan.steps.size()),
       pointers(plan.most_pointers),
       scalars(plan.most_scalars) {}
 
 CallFrame::~CallFrame() {
+  FreeWorkspace(stream);
   FreeArena(stream);
   FreeCounters(stream);
   FreeSeedSlot(stream);
@@ -32,6 +34,25 @@ absl::Status CallFrame::ReserveArena(int64_t bytes, Stream on,
   arena_bytes = bytes;
   lender = from;
   return absl::OkStatus();
+}
+
+absl::Status CallFrame::ReserveWorkspace(int64_t bytes, Stream on,
+                                         Allocator& of) {
+  if (bytes <= workspace_bytes) return absl::OkStatus();
+  FreeWorkspace(on);
+  ASSIGN_OR_RETURN(void* const memory, of.Allocate(bytes, on));
+  workspace = static_cast<char*>(memory);
+  workspace_bytes = bytes;
+  workspace_of = &of;
+  return absl::OkStatus();
+}
+
+void CallFrame::FreeWorkspace(Stream on) {
+  if (workspace == nullptr) return;
+  workspace_of->Free(workspace, workspace_bytes, on);
+  workspace = nullptr;
+  workspace_bytes = 0;
+  workspace_of = nullptr;
 }
 
 absl::Status CallFrame::ReserveCounters(int64_t bytes, Stream on) {
@@ -63,7 +84,8 @@ void CallFrame::FreeSeedSlot(Stream on) {
   device->allocator().Free(seed_slot, sizeof(uint64_t), on);
 }
 
-void CallFrame::ReturnLentArena(Stream on) {
+void CallFrame::ReturnLent(Stream on) {
+  FreeWorkspace(on);
   if (lender != nullptr) FreeArena(on);
 }
 
@@ -102,7 +124,7 @@ void FramePool::Return(std::unique_ptr<CallFrame> frame, Stream stream) {
   for (const MemoryEvent& take : plan_.memory.takes) {
     frame->owners[take.subject].reset();
   }
-  frame->ReturnLentArena(stream);
+  frame->ReturnLent(stream);
   // Without its mark the frame's memory could be handed to another stream too
   // early. What was lent is the lender's to order.
   const bool marked = (frame->arena == nullptr && frame->counters == nullptr &&

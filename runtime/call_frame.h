@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/bind_launches.h"
 #include "runtime/device.h"
+#include "runtime/extern_site.h"
 
 namespace kiln {
 
@@ -27,6 +28,13 @@ struct CallFrame {
   // RESOURCE_EXHAUSTED  no memory on the device
   absl::Status ReserveArena(int64_t bytes, Stream stream, Allocator* lender);
 
+  // Sees to `bytes` that library calls write beside their results: memory of `of`,
+  // for this call alone. They follow one another on the stream, so what the
+  // largest needs serves all. What is there already stays if it is as large.
+  //
+  // RESOURCE_EXHAUSTED  no memory on the device
+  absl::Status ReserveWorkspace(int64_t bytes, Stream stream, Allocator& of);
+
   // Sees to `bytes` of counters: memory of the device's own that is zero before a
   // call and that each call leaves at zero.
   //
@@ -36,29 +44,35 @@ struct CallFrame {
   // Sees to 8 bytes for a random seed, likewise.
   absl::Status ReserveSeedSlot(Stream stream);
 
-  // Gives back what a lender lent, once all work of the call is on `stream`.
-  void ReturnLentArena(Stream stream);
+  // Gives back what is for one call alone, once all its work is on `stream`: the
+  // workspace, and what a lender lent.
+  void ReturnLent(Stream stream);
 
   std::shared_ptr<Device> device;
   std::vector<int64_t> symbols;
   std::vector<int64_t> values;  // of the plan's expressions, and 0
-  std::vector<char*> bases;     // of its buffers, and the seed slot
+  std::vector<char*> bases;     // of its buffers, seed slot, workspace
   std::vector<std::shared_ptr<void>> owners;  // of outputs and own memory
-  // Of the library calls, by step; of a frame whose steps were placed.
-  std::vector<void*> workspaces;
+  // Library calls, ready for this call's shapes, or why not; by step. They stay
+  // until the frame's next call, so no shape of its own is dropped under a call.
+  std::vector<absl::StatusOr<std::shared_ptr<const ExternSite::Shape>>> calls;
   std::vector<void*> pointers;   // room for any launch
   std::vector<int64_t> scalars;  // likewise
   char* arena = nullptr;
   int64_t arena_bytes = 0;
+  char* workspace = nullptr;
+  int64_t workspace_bytes = 0;
   char* counters = nullptr;
   int64_t counter_bytes = 0;
   char* seed_slot = nullptr;
-  Allocator* lender = nullptr;       // of the arena; null: the device's own
+  Allocator* lender = nullptr;  // of the arena; null: the device's own
+  Allocator* workspace_of = nullptr;
   Stream stream = nullptr;           // that the last call used
   std::unique_ptr<Marker> finished;  // the end of that call
 
  private:
   void FreeArena(Stream on);
+  void FreeWorkspace(Stream on);
   void FreeCounters(Stream on);
   void FreeSeedSlot(Stream on);
 };

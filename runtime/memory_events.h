@@ -11,7 +11,7 @@
 // allocated when they are first written, temporaries with memory of their own
 // live from their first step to their last, and an input is the caller's again
 // after the last step that touches it. So no more is held at once than what the
-// steps at hand need, the arena apart.
+// steps at hand need, the arena and the workspace of library calls apart.
 
 namespace kiln {
 

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<PlacedRun>> PlacedRun::Place(
   for (const MemoryEvent& take : of.plan_->memory.takes) {
     frame.owners[take.subject].reset();
   }
-  frame.ReturnLentArena(options.stream);
+  frame.ReturnLent(options.stream);
   return run;
 }
 

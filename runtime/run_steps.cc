@@ -47,21 +47,15 @@ class StepRunner {
   }
 
   absl::Status operator()(const BoundExtern& call) {
-    ASSIGN_OR_RETURN(const auto shape, call.site->ShapeFor(frame_.values));
-    library_ = shape->call->library();
-    const auto run = [&](void* workspace) {
-      return call.site->Run(*shape, frame_.values, frame_.bases, workspace,
-                            options_.stream);
-    };
-    const int64_t bytes = shape->call->workspace_bytes();
-    if (bytes == 0) return run(nullptr);
-    if (!frame_.workspaces.empty()) return run(frame_.workspaces[call.step]);
-    Allocator& allocator = AllocatorOf(options_, device());
-    ASSIGN_OR_RETURN(void* const workspace,
-                     allocator.Allocate(bytes, options_.stream));
-    const absl::Status status = run(workspace);
-    allocator.Free(workspace, bytes, options_.stream);
-    return status;
+    const auto& shape = frame_.calls[call.step];
+    RETURN_IF_ERROR(shape.status());
+    const PreparedCall& prepared = *(*shape)->call;
+    library_ = prepared.library();
+    return call.site->Run(**shape, frame_.values, frame_.bases,
+                          prepared.workspace_bytes() == 0
+                              ? nullptr
+                              : frame_.bases[plan_.workspace()],
+                          options_.stream);
   }
 
   absl::Status operator()(const BoundCopy& step) {
@@ -155,25 +149,15 @@ StepName NameOf(const BoundStep& step) {
   return {"symbols", "host"};
 }
 
-// Does of a step what is done before its work: on the host, and with memory.
+// Does of a step what is done before its work, on the host.
 class StepPlacer {
  public:
   StepPlacer(const BoundPlan& plan, const RunOptions& options, CallFrame& frame,
              const LoadedArtifact& artifact)
-      : options_(options),
-        frame_(frame),
-        on_the_host_(plan, options, frame, artifact) {}
+      : frame_(frame), on_the_host_(plan, options, frame, artifact) {}
 
   absl::Status operator()(const BoundExtern& call) {
-    ASSIGN_OR_RETURN(const auto shape, call.site->ShapeFor(frame_.values));
-    const int64_t bytes = shape->call->workspace_bytes();
-    if (bytes == 0) return absl::OkStatus();
-    Allocator& allocator = AllocatorOf(options_, *frame_.device);
-    void*& workspace = frame_.workspaces[call.step];
-    ASSIGN_OR_RETURN(workspace, allocator.Allocate(bytes, options_.stream));
-    // What is allocated after the call may have it; the address stays.
-    allocator.Free(workspace, bytes, options_.stream);
-    return absl::OkStatus();
+    return frame_.calls[call.step].status();
   }
   absl::Status operator()(const BoundAssert& step) {
     return on_the_host_(step);
@@ -185,8 +169,7 @@ class StepPlacer {
   }
 
  private:
-  const RunOptions& options_;
-  CallFrame& frame_;
+  const CallFrame& frame_;
   StepRunner on_the_host_;
 };
 
@@ -220,6 +203,25 @@ absl::Status RunTraced(const BoundStep& step, StepRunner& runner,
   return absl::OkStatus();
 }
 
+// Makes the wave's library calls ready, and sees to what the largest of them writes
+// beside its results. One that no library takes fails in its step: an assertion
+// before it may have more to say.
+absl::Status PlaceCalls(const BoundPlan& plan, int32_t wave,
+                        const RunOptions& options, CallFrame& frame) {
+  int64_t bytes = 0;
+  for (const int32_t step : plan.waves[wave].calls) {
+    auto& shape = frame.calls[step];
+    shape =
+        std::get<BoundExtern>(plan.steps[step]).site->ShapeFor(frame.values);
+    if (!shape.ok()) continue;
+    bytes = std::max(bytes, (*shape)->call->workspace_bytes());
+  }
+  RETURN_IF_ERROR(frame.ReserveWorkspace(bytes, options.stream,
+                                         AllocatorOf(options, *frame.device)));
+  frame.bases[plan.workspace()] = frame.workspace;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void EvaluateWave(const BoundPlan& plan, int32_t wave, CallFrame& frame) {
@@ -247,6 +249,7 @@ absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
     RETURN_IF_ERROR(frame.ReserveArena(frame.values[plan.plan->arena_bytes],
                                        options.stream, options.allocator));
   }
+  RETURN_IF_ERROR(PlaceCalls(plan, wave, options, frame));
   for (const int32_t number : plan.waves[wave].buffers) {
     const PlanBuffer& buffer = plan.plan->buffers[number];
     switch (buffer.kind) {
@@ -285,7 +288,6 @@ absl::Status PlaceSeed(const BoundPlan& plan, const RunOptions& options,
 
 absl::Status PlaceSteps(const BoundPlan& plan, const RunOptions& options,
                         CallFrame& frame, const LoadedArtifact& artifact) {
-  frame.workspaces.assign(plan.steps.size(), nullptr);
   StepPlacer placer(plan, options, frame, artifact);
   MemoryWalk memory(plan, options, frame);
   memory.InputsDone(-1);

@@ -20,9 +20,10 @@ void PlaceInputs(const BoundPlan& plan, absl::Span<const InputView> inputs,
                  CallFrame& frame);
 
 // Finds the places of the wave's other buffers: of wave 0 the arena too. Outputs
-// are allocated when a step needs them.
+// are allocated when a step needs them. Makes the library calls ready whose shapes
+// are known now, with the memory that they write beside their results.
 //
-// RESOURCE_EXHAUSTED     no memory for an output or the arena
+// RESOURCE_EXHAUSTED     no memory for the arena or for library calls
 // ARTIFACT_INCOMPATIBLE  a launch whose grid is known now has too large a one
 absl::Status PlaceWave(const BoundPlan& plan, int32_t wave,
                        const RunOptions& options, CallFrame& frame,
