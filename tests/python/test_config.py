@@ -1,6 +1,7 @@
 """kiln.config.patch in all its forms, and what is refused of it."""
 
 import asyncio
+import re
 import threading
 from contextlib import ExitStack, contextmanager
 
@@ -174,6 +175,23 @@ class _Class:
 def test_what_a_patch_cannot_decorate_is_refused(what, words):
     with pytest.raises(TypeError, match=f"kiln.config.patch: {words}"):
         config.patch(max_fusion_size=2)(what)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "kept", "wrong", "due"),
+    [
+        ("cudagraph_capture_sizes", [1, [2, 3]], (1, (2, 3)), "64", "integers, or tuples of them"),
+        ("cudagraph_capture_sizes", [(2, 3)], ((2, 3),), (2, "3"), "integers, or tuples of them"),
+        ("custom_should_partition_ops", ["a::b"], ("a::b",), "a.b", "ns::op or ns::op.overload"),
+        ("cudagraph_unsafe_unbacked_ops", ("a::b.c",), ("a::b.c",), 3, "ns::op or ns::op.overload"),
+    ],
+)
+def test_each_item_of_a_list_is_looked_at(name, right, kept, wrong, due):
+    with config.patch({name: right}):
+        assert getattr(config, name) == kept
+    words = re.escape(f"kiln.config.{name}: found {wrong!r} in it, expected {due}")
+    with pytest.raises(TypeError, match=words):
+        config.patch({name: [*right, wrong]})
 
 
 def test_a_patch_that_is_wrong_is_told_of_where_it_is_made():

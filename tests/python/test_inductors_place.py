@@ -8,6 +8,7 @@ import warnings
 
 import pytest
 import torch
+from torch._inductor import config as inductors_config
 
 import kiln
 from kiln import inductors_place
@@ -97,6 +98,63 @@ def test_options_that_kiln_has_count_and_others_are_told_of_once():
         assert kiln.config.max_fusion_size != 1
         with pytest.raises(Exception, match="max_fusion_size"):
             torch.compile(double, options={"max_fusion_size": 0})(torch.randn(6))
+
+
+def warnings_of(call):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        call()
+    return [str(one.message) for one in told if "left out" in str(one.message)]
+
+
+def options_of(monkeypatch, **words):
+    """What Kiln is given of a function that is compiled in Inductor's place."""
+    seen = []
+    backend = inductors_place.kiln
+
+    def note(module, example_inputs, *, mode, options):
+        seen.append(options)
+        return backend(module, example_inputs, mode=mode, options=options)
+
+    with monkeypatch.context() as patch, kiln.replace_inductor():
+        patch.setattr(inductors_place, "kiln", note)
+        assert is_kilns(torch.compile(double, **words))
+    return seen[-1]
+
+
+def test_what_is_set_in_inductors_config_counts_and_what_kiln_lacks_is_told_of(monkeypatch):
+    changed = {"triton.cudagraphs": True, "max_fusion_size": 7, "epilogue_fusion": False}
+    with inductors_config.patch(changed):
+        given = {}
+        words = warnings_of(lambda: given.update(options_of(monkeypatch)))
+        assert given["cudagraphs"] is True and given["max_fusion_size"] == 7
+        assert len(words) == 1 and "option epilogue_fusion=False" in words[0]
+        torch._dynamo.reset()
+        assert options_of(monkeypatch, options={"max_fusion_size": 5})["max_fusion_size"] == 5
+
+
+def test_as_it_is_imported_inductors_config_gives_nothing(monkeypatch):
+    given = {}
+    assert warnings_of(lambda: given.update(options_of(monkeypatch))) == []
+    assert given == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "none"), [("cudagraph_capture_sizes", ()), ("cudagraph_dynamic_shape_warn_limit", 0)]
+)
+def test_inductors_none_is_kilns(monkeypatch, name, none):
+    assert options_of(monkeypatch, options={f"triton.{name}": None})[name] == none
+
+
+def test_a_mode_that_kiln_lacks_is_told_of_once_and_one_that_none_has_is_refused(monkeypatch):
+    monkeypatch.setattr(inductors_place, "list_mode_options", lambda: ["default", "sparing"])
+    with kiln.replace_inductor():
+        made = []
+        words = warnings_of(lambda: made.extend(torch.compile(double, mode="sparing") for _ in "ab"))
+        assert len(words) == 1 and "mode='sparing'" in words[0]
+        assert is_kilns(made[0])
+        with pytest.raises(ValueError, match="mode 'spairing': .* expected one of default, sparing"):
+            torch.compile(double, mode="spairing")
 
 
 def test_the_mode_that_measures_kernels_and_inductors_option_are_taken_over():

@@ -34,7 +34,20 @@ class _Option(NamedTuple):
     least: int = 0  # of an integer; these bounds are the compiler's too (compile_options_from_wire)
     most: int = 0  # of an integer, or of a text's bytes
     says_off: bool = False  # the field is set where the option is not
+    takes: Callable[[object], bool] | None = None  # what may be in a tuple
+    due: str = ""  # that, in words
 
+
+def _is_size(item: object) -> bool:
+    numbers = item if isinstance(item, tuple) else (item,)
+    return all(type(number) is int for number in numbers)
+
+
+def _is_operator(item: object) -> bool:
+    return isinstance(item, str) and "::" in item
+
+
+_OPERATORS = {"takes": _is_operator, "due": "ns::op or ns::op.overload"}
 
 OPTIONS = {
     "max_fusion_size": _Option(64, 1, "the most loops in one kernel", 1, 4096),
@@ -71,7 +84,13 @@ OPTIONS = {
     # Device graphs, on GPUs (graph_trees.py).
     "cudagraphs": _Option(False, 0, "calls are replayed; as mode='reduce-overhead'"),
     "cudagraph_skip_dynamic_graphs": _Option(False, 0, "none of graphs with symbolic sizes"),
-    "cudagraph_capture_sizes": _Option((), 0, "sizes that alone get a graph; empty: all"),
+    "cudagraph_capture_sizes": _Option(
+        (),
+        0,
+        "sizes that alone get a graph; empty: all",
+        takes=_is_size,
+        due="integers, or tuples of them",
+    ),
     "cudagraph_dynamic_shape_warn_limit": _Option(
         8, 0, "sizes of one graph before a warning; 0: none", 0, 1 << 30
     ),
@@ -84,9 +103,11 @@ OPTIONS = {
         True, 0, "steps are put in an order that cuts a graph into few parts"
     ),
     "cudagraph_unsafe_unbacked_ops": _Option(
-        (), 0, "operators whose sizes, found in data, are in no graph"
+        (), 0, "operators whose sizes, found in data, are in no graph", **_OPERATORS
     ),
-    "custom_should_partition_ops": _Option((), 0, "operators that are in no graph, by names"),
+    "custom_should_partition_ops": _Option(
+        (), 0, "operators that are in no graph, by names", **_OPERATORS
+    ),
     "cudagraph_or_error": _Option(False, 0, "a graph that cannot be one is an error"),
     "skip_cudagraph_warmup": _Option(False, 0, "the first call is recorded"),
     "force_cudagraphs_warmup": _Option(False, 0, "every call is a warm-up, for debugging"),
@@ -137,7 +158,7 @@ def _checked(name: str, value: object, where: str = "kiln.config.") -> object:
     if option is None:
         raise _unknown(where, name)
     if isinstance(value, list):  # as some of Inductor's are
-        value = tuple(value)
+        value = tuple(tuple(item) if isinstance(item, list) else item for item in value)
     if type(value) is not type(option.default):
         due = type(option.default).__name__
         raise TypeError(f"{where}{name}: found {value!r}, expected {due}")
@@ -150,7 +171,11 @@ def _check_bounds(name: str, option: _Option, value: object) -> None:
         size = len(value.encode(errors="replace"))
         if size > option.most:
             raise ValueError(f"{name}: found {size} bytes, expected at most {option.most}")
-    elif not isinstance(value, (bool, tuple)) and not option.least <= value <= option.most:
+    elif isinstance(value, tuple):
+        for item in value:
+            if not option.takes(item):
+                raise TypeError(f"{name}: found {item!r} in it, expected {option.due}")
+    elif not isinstance(value, bool) and not option.least <= value <= option.most:
         raise ValueError(f"{name}: found {value}, expected {option.least} to {option.most}")
 
 

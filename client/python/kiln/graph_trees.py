@@ -224,9 +224,8 @@ _TOO_MANY_SIZES = (
     "CUDAGraph supports dynamic shapes by recording a new graph for each distinct input size. "
     "Recording too many CUDAGraphs may lead to extra overhead. We have observed %d distinct sizes. "
     "Please consider the following options for better performance: a) padding inputs to a few "
-    "fixed number of shapes; or b) set torch._inductor.config.triton.cudagraph_skip_dynamic_graphs="
-    "True. Set torch._inductor.config.triton.cudagraph_dynamic_shape_warn_limit=None to silence "
-    "this warning."
+    "fixed number of shapes; or b) set kiln.config.cudagraph_skip_dynamic_graphs=True. Set "
+    "kiln.config.cudagraph_dynamic_shape_warn_limit=0 to silence this warning."
 )
 
 

@@ -1,7 +1,8 @@
 """``kiln.replace_inductor()``: every ``torch.compile`` that names Inductor, or no backend, is Kiln's.
 
-For frameworks that know Inductor alone. Inductor's modes and options are taken over where Kiln has
-them; of each other one a warning tells, once.
+For frameworks that know Inductor alone. Inductor's modes and options, also those that a program sets
+in ``torch._inductor.config``, are taken over where Kiln has them; of each other one a warning tells,
+once.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import fx
 from torch._dynamo.backends import registry
+from torch._inductor import config as inductors_config
+from torch._inductor import list_mode_options
 
 from . import config
-from .backend import kiln
+from .backend import MODES, kiln
 from .forked import open_in_child
 from .telling import tell
 
@@ -37,10 +40,31 @@ def _taken_over(options: dict[str, object]) -> dict[str, object]:
     for name, value in options.items():
         name = name.replace("-", "_").removeprefix("triton.")  # where its cudagraphs stand
         if name in config.OPTIONS:
-            taken[name] = value
+            none = type(config.OPTIONS[name].default)()  # Inductor's None
+            taken[name] = none if value is None else value
         elif config.NOT_BUILT.get(name, not value) != value:
             _tell_once(f"option {name}", value)
     return taken
+
+
+def _set_in_process() -> dict[str, object]:
+    """Inductor's options that the program, or its environment, has changed."""
+    entries = inductors_config._config.items()
+    changed = [(name, entry) for name, entry in entries if not inductors_config._is_default(name)]
+    values = {name: getattr(inductors_config, name) for name, _ in changed}
+    return {name: values[name] for name, entry in changed if values[name] != entry.default}
+
+
+def _mode_taken_over(mode: str | None) -> str:
+    """Kiln's mode for one of Inductor's. ValueError for one that neither has."""
+    mode = mode or "default"
+    if mode in MODES:
+        return mode
+    if mode not in list_mode_options():
+        due = ", ".join(list_mode_options())
+        raise ValueError(f"torch.compile: mode {mode!r}: there is no such mode; expected one of {due}")
+    _tell_once("mode", mode)
+    return "default"
 
 
 class _InPlace:
@@ -55,7 +79,7 @@ class _InPlace:
         dynamic: bool | None = None,
     ) -> None:
         self.dynamic = dynamic
-        self._mode = mode or "default"
+        self._mode = _mode_taken_over(mode)
         self._options = _taken_over(options or {})
 
     def __eq__(self, other: object) -> bool:
@@ -67,11 +91,14 @@ class _InPlace:
     def __call__(
         self, module: fx.GraphModule, example_inputs: Sequence[torch.Tensor]
     ) -> Callable[..., object]:
-        return kiln(module, example_inputs, mode=self._mode, options=self._options)
+        return kiln(module, example_inputs, mode=self._mode, options=self._options_now())
+
+    def _options_now(self) -> dict[str, object]:
+        return {**_taken_over(_set_in_process()), **self._options}
 
     def get_compiler_config(self) -> dict[str, object]:
         """As Dynamo saves it beside a compile."""
-        return config.snapshot(**self._options)
+        return config.snapshot(**self._options_now())
 
     def reset(self) -> None:
         kiln.reset()
