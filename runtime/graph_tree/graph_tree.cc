@@ -50,7 +50,6 @@ absl::Status GraphTree::Run(int function_id, Call& call) {
     if (warned_of_thread_.insert(function_id).second) {
       RETURN_IF_ERROR(Skip(function, absl::StrCat(kThreadText, function_id)));
     }
-    if (function.mode == Mode::kBackward) forwards_pending_ = false;
     return RunPlainly(function, call);
   }
   is_running_ = true;
@@ -58,11 +57,11 @@ absl::Status GraphTree::Run(int function_id, Call& call) {
     is_running_ = false;
     if (is_shut_down_) LetGo();
   });
-  thread_ = call.thread;
   if (is_another) {
     EndPath();
     RETURN_IF_ERROR(around_.recorder->ChangeThread());
   }
+  thread_ = call.thread;
   RETURN_IF_ERROR(RunOnce(function, call));
   // Only now: a forward does not wait for its backward before it has run.
   if (function.mode == Mode::kForward) forwards_pending_ = true;
@@ -110,7 +109,9 @@ absl::Status GraphTree::RunOnce(const Function& function, Call& call) {
 
 absl::Status GraphTree::RunPlainly(const Function& function, Call& call) {
   ++counters_.plain_runs;
-  return around_.recorder->RunPlainly(function, call);
+  RETURN_IF_ERROR(around_.recorder->RunPlainly(function, call));
+  if (function.mode == Mode::kBackward) forwards_pending_ = false;
+  return absl::OkStatus();
 }
 
 bool GraphTree::NeedsWarmUp(const Function& function) const {

@@ -236,6 +236,35 @@ def test_threads_that_take_turns_wait_where_their_streams_differ(monkeypatch, st
     tree.native.shutdown()
 
 
+def test_a_wait_for_another_threads_stream_that_fails_is_tried_again(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    tree = Tree()
+    tree.device.streams_of_threads = True
+    failures = [LookupError("of the wait")]
+    change = StandIn.change_thread
+
+    def change_thread(device, before):
+        change(device, before)
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(StandIn, "change_thread", change_thread)
+    function = tree.add(lambda inputs: [inputs.pop() + 1], 1)
+
+    def call():
+        tree.device.step()
+        function([torch.arange(4.0)])
+        return threading.get_ident()
+
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        first = one.submit(call).result()
+        with pytest.raises(LookupError, match="of the wait"):
+            other.submit(call).result()
+        second = other.submit(call).result()
+    assert tree.device.waits == 2 * [(first, second)]
+    tree.native.shutdown()
+
+
 def test_a_thread_that_holds_a_result_is_not_written_over_by_another(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda tensor: True))
     tree = Tree()

@@ -222,7 +222,7 @@ static int32_t ChangeThread(void* given) {
   KilnHostContext* context = given;
   PyObject* out = PyObject_CallMethod(context->device, "change_thread", "L",
                                       (long long)context->stream);
-  context->thread = context->caller;
+  if (out != NULL) context->thread = context->caller; /* else it is tried again */
   return Done(out);
 }
 

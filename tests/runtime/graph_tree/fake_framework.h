@@ -96,7 +96,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   // Recorder
   absl::Status ChangeThread() override {
     ++thread_changes;
-    return absl::OkStatus();
+    return change_of_thread;
   }
   absl::Status KeepGradients(Call& call,
                              absl::Span<const Storage> storages) override;
@@ -114,6 +114,7 @@ class FakeFramework : public Pool, public Liveness, public Recorder {
   void LosePools() { loses_pools_ = true; }
   int bodies_run() const { return bodies_run_; }
   int thread_changes = 0;
+  absl::Status change_of_thread;                // what one ends with
   std::string origin;                           // of all blocks
   std::vector<FakeTensorPtr*> gradients;        // that parameters keep
   std::vector<const void*> PoolBlocks() const;  // of all pools there were

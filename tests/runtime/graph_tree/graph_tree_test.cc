@@ -421,68 +421,6 @@ TEST(GraphTree, WhereAFailureLosesThePoolTheRecordingsGoWithIt) {
   }
 }
 
-TEST(GraphTree, WhatAThreadHoldsNoOtherThreadWritesOver) {
-  TreeRig rig;
-  const int f = rig.Add(Scale(2, 1));
-  FakeTensors mine, theirs;
-  const auto call = [&](int64_t thread, int64_t value, FakeTensors& outputs) {
-    rig.generations.BeginCall();
-    outputs.clear();
-    ASSERT_TRUE(rig.TryCall(f, {rig.Full(value)}, outputs, thread).ok());
-    EXPECT_EQ(rig.Value(outputs[0]), std::to_string(2 * value + 1));
-  };
-  for (int i = 0; i < 3; ++i) call(1, i, mine);
-  ASSERT_EQ(rig.tree.counters().replays, 1);
-  for (int i = 10; i < 13; ++i) call(2, i, theirs);
-  EXPECT_EQ(rig.tree.counters().plain_runs, 3);
-  EXPECT_EQ(rig.Value(mine[0]), "5");
-  EXPECT_THAT(
-      rig.Notes(),
-      testing::ElementsAre(testing::HasSubstr("another thread holds outputs")));
-  call(1, 4, mine);  // goes on
-  EXPECT_EQ(rig.tree.counters().replays, 2);
-  EXPECT_EQ(rig.framework.thread_changes, 0);
-  mine.clear();
-  call(2, 5, theirs);  // its turn
-  EXPECT_EQ(rig.tree.counters().replays, 3);
-  EXPECT_EQ(rig.framework.thread_changes, 1);
-  call(1, 6, mine);
-  EXPECT_EQ(rig.tree.counters().plain_runs, 4);
-  EXPECT_EQ(rig.Value(theirs[0]), "11");
-}
-
-TEST(GraphTree, WhatAnotherThreadCallsBeginsAPath) {
-  TreeRig rig;
-  const int f = rig.Add(Scale(2, 1));
-  const int g = rig.Add(Scale(5, 0));
-  FakeTensors x, y;
-  for (int i = 0; i < 4; ++i) {
-    rig.generations.BeginCall();
-    ASSERT_TRUE(rig.TryCall(f, {rig.Full(i)}, x, 1).ok());
-    if (i == 3) x.clear();
-    ASSERT_TRUE(rig.TryCall(g, {rig.Full(i)}, y, i < 3 ? 1 : 2).ok());
-    EXPECT_EQ(rig.Value(y[0]), std::to_string(5 * i));
-    if (i < 3) {
-      EXPECT_EQ(rig.tree.current()->path.size(), 2u);
-    }
-    y.clear();
-  }
-  EXPECT_EQ(rig.tree.current()->path.size(), 1u);
-}
-
-// The next thread to come does not wait for it for ever.
-TEST(GraphTree, ABackwardInAnotherThreadEndsTheWaiting) {
-  TreeRig rig;
-  const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
-  const int backward = rig.Add(Scale(3, 0), {.mode = Mode::kBackward});
-  FakeTensors kept, out;
-  ASSERT_TRUE(rig.TryCall(forward, {rig.Full(1)}, kept, 1).ok());
-  EXPECT_TRUE(rig.tree.forwards_pending());
-  ASSERT_TRUE(rig.TryCall(backward, {rig.Full(1)}, out, 2).ok());
-  EXPECT_FALSE(rig.tree.forwards_pending());
-  EXPECT_EQ(rig.Value(kept[0]), "3");
-}
-
 TEST(GraphTree, ACallInsideOfAFunctionGoesWithoutAGraph) {
   TreeRig rig;
   const int inner = rig.Add(Scale(2, 0));
