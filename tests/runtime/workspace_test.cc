@@ -226,10 +226,9 @@ TEST_F(Workspaces, WhatAStepBindsIsAskedForThereIfItIsLarger) {
               ElementsAre("prepare", "take 3072", "take 24", "product of 3",
                           "prepare", "free 3072", "take 5120", "take 40",
                           "product of 5", "free 5120"));
-  EXPECT_THAT(
-      Run(*executor, 7, 2),
-      ElementsAre("prepare", "take 7168", "take 56", "product of 7", "prepare",
-                  "take 16", "product of 2", "free 7168"));
+  EXPECT_THAT(Run(*executor, 7, 2),
+              ElementsAre("prepare", "take 7168", "take 56", "product of 7",
+                          "prepare", "take 16", "product of 2", "free 7168"));
 }
 
 TEST_F(Workspaces, WithoutALenderItIsTheDevicesAndServesEveryRun) {
