@@ -1,5 +1,6 @@
 #include "compiler/schedule/choose_algorithm.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -75,10 +76,39 @@ class KeyWriter {
 };
 
 constexpr absl::string_view kConvolution = "convolution";
+constexpr absl::string_view kAttention = "attention";
+constexpr absl::string_view kAttentionBackward = "attention_backward";
+
+bool IsProduct(const LibraryCall& call) {
+  return call.name == "mm" || call.name == "addmm" || call.name == "bmm" ||
+         call.name == "baddbmm";
+}
+
+bool IsAttention(const LibraryCall& call) {
+  return call.name == kAttention || call.name == kAttentionBackward;
+}
+
+// A forward and its backward draw the same dropout by the same engine alone.
+bool Drops(const LibraryCall& call) {
+  return std::any_of(
+      call.attributes.begin(), call.attributes.end(),
+      [](const Attribute& attribute) { return attribute.name == "dropout"; });
+}
 
 bool HasChoice(const LibraryCall& call) {
-  return call.name == "mm" || call.name == "addmm" || call.name == "bmm" ||
-         call.name == "baddbmm" || call.name == kConvolution;
+  return IsProduct(call) || call.name == kConvolution ||
+         (IsAttention(call) && !Drops(call));
+}
+
+// The sizes that tell calls of one kind apart.
+DimVector NamedSizes(const LibraryCall& call) {
+  DimVector sizes = call.outputs[0].sizes;
+  const std::vector<View>& in = call.inputs;
+  if (IsProduct(call)) sizes.push_back(in[in.size() - 2].sizes.back());
+  // The keys' number; of a backward their gradient stands first.
+  if (call.name == kAttention) sizes.push_back(in[1].sizes[2]);
+  if (call.name == kAttentionBackward) sizes.push_back(in[2].sizes[2]);
+  return sizes;
 }
 
 std::string SizeText(const SymExpr& size, const ShapeEnv& shapes) {
@@ -93,11 +123,8 @@ std::string TuningKey(const LibraryCall& call,
                       const ShapeEnv& shapes, const Target& target) {
   if (target.kind != TargetKind::kCuda || !HasChoice(call)) return "";
   const View& out = call.outputs[0];
-  DimVector named = out.sizes;
-  if (call.name != kConvolution)
-    named.push_back(call.inputs[call.inputs.size() - 2].sizes.back());
   std::string sizes;
-  for (const SymExpr& size : named)
+  for (const SymExpr& size : NamedSizes(call))
     absl::StrAppend(&sizes, sizes.empty() ? "" : "x", SizeText(size, shapes));
   return absl::StrCat(call.name, "/", ShortName(out.dtype), "/", sizes, "/",
                       KeyWriter(buffers, shapes).Digits(call, target), "/",
@@ -105,11 +132,12 @@ std::string TuningKey(const LibraryCall& call,
 }
 
 int64_t ChooseAlgorithms(KernelPlan& plan, const Target& target,
-                         const TuningTable& tuning) {
+                         const TuningTable& tuning, bool deterministic) {
   int64_t given = 0;
   for (PlannedStep& step : plan.steps) {
     auto* call = std::get_if<LibraryCall>(&step);
     if (call == nullptr) continue;
+    if (deterministic && call->name == kAttentionBackward) continue;
     const std::string key = TuningKey(*call, plan.buffers, plan.shapes, target);
     if (key.empty()) continue;
     const auto found = tuning.find(key);

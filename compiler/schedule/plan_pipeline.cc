@@ -251,7 +251,8 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
 
 absl::StatusOr<Changed> RunChooseAlgorithms(KernelPlan& plan,
                                             const PassEnv& env) {
-  return Changed::Patterns(ChooseAlgorithms(plan, env.target, env.tuning));
+  return Changed::Patterns(ChooseAlgorithms(
+      plan, env.target, env.tuning, env.options.artifact.deterministic));
 }
 
 // What was measured later must not change the bits that a caller had before.

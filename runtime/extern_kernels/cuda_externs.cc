@@ -33,8 +33,8 @@ class CudaExterns final : public ExternLibrary {
   bool LacksAttention() override ABSL_LOCKS_EXCLUDED(attention_mu_) {
     MutexLock lock(&attention_mu_);
     if (!lacks_attention_.has_value()) {
-      IgnoreBecause(Matrices().status(), "cuDNN says so if it misses it");
-      const absl::StatusOr<std::shared_ptr<Cudnn>> library = CudnnLibrary();
+      const absl::StatusOr<std::shared_ptr<Cudnn>> library =
+          CudnnBehindMatrices();
       lacks_attention_ = !library.ok() || !HasCudnnAttention(**library);
     }
     return *lacks_attention_;
@@ -46,10 +46,13 @@ class CudaExterns final : public ExternLibrary {
       ASSIGN_OR_RETURN(auto library, Matrices());
       return CublasLt::Algorithms(std::move(library), *matmul, most);
     }
-    const auto* convolution = std::get_if<ConvolutionProblem>(&problem);
-    if (convolution == nullptr) return std::vector<std::string>();
-    ASSIGN_OR_RETURN(auto library, CudnnLibrary());
-    return CudnnConvolutionAlgorithms(*convolution, std::move(library), most);
+    if (std::holds_alternative<OrderProblem>(problem))
+      return std::vector<std::string>();
+    ASSIGN_OR_RETURN(auto library, CudnnBehindMatrices());
+    if (const auto* attention = std::get_if<AttentionProblem>(&problem))
+      return CudnnAttentionAlgorithms(*attention, std::move(library), most);
+    return CudnnConvolutionAlgorithms(std::get<ConvolutionProblem>(problem),
+                                      std::move(library), most);
   }
 
  private:
@@ -63,9 +66,7 @@ class CudaExterns final : public ExternLibrary {
       ASSIGN_OR_RETURN(auto library, Matrices());
       return CublasLt::Prepare(std::move(library), *matmul);
     }
-    // First, since cuDNN looks for cuBLASLt by name and finds one that is open.
-    IgnoreBecause(Matrices().status(), "cuDNN says so if it misses it");
-    ASSIGN_OR_RETURN(auto library, CudnnLibrary());
+    ASSIGN_OR_RETURN(auto library, CudnnBehindMatrices());
     if (const auto* attention = std::get_if<AttentionProblem>(&problem))
       return PrepareCudnnAttention(*attention, std::move(library));
     return PrepareCudnnConvolution(std::get<ConvolutionProblem>(problem),
@@ -82,8 +83,10 @@ class CudaExterns final : public ExternLibrary {
     return *matrices_;
   }
 
-  absl::StatusOr<std::shared_ptr<Cudnn>> CudnnLibrary()
+  // cuDNN looks for cuBLASLt by name and finds one that is open.
+  absl::StatusOr<std::shared_ptr<Cudnn>> CudnnBehindMatrices()
       ABSL_LOCKS_EXCLUDED(mu_) {
+    IgnoreBecause(Matrices().status(), "cuDNN says so if it misses it");
     MutexLock lock(&mu_);
     if (!cudnn_.has_value()) {
       cudnn_ = Cudnn::Open(device_, folders_);

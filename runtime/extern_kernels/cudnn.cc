@@ -1,8 +1,10 @@
 #include "runtime/extern_kernels/cudnn.h"
 
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/cudnn_api.h"
 #include "runtime/shared_library.h"
@@ -84,6 +86,14 @@ absl::Status Cudnn::Check(int status, absl::string_view call) const {
     return MakeError(ErrorReason::kUnsupportedOp, message);
   }
   return absl::InternalError(message);
+}
+
+void Cudnn::TellOfLack(absl::string_view engine) const {
+  if (told_of_lack_.exchange(true)) return;
+  LogWarning("cudnn.engine_missed",
+             {{"engine", engine},
+              {"cudnn", uint64_t{functions_->cudnnGetVersion()}},
+              {"taken", "its own first choice"}});
 }
 
 }  // namespace kiln

@@ -1,6 +1,7 @@
 #ifndef KILN_RUNTIME_EXTERN_KERNELS_CUDNN_H_
 #define KILN_RUNTIME_EXTERN_KERNELS_CUDNN_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,11 +39,16 @@ class Cudnn {
   // else INTERNAL.
   absl::Status Check(int status, absl::string_view call) const;
 
+  // A decision names an engine that this cuDNN does not have for its problem. The first
+  // is logged.
+  void TellOfLack(absl::string_view engine) const;
+
  private:
   explicit Cudnn(std::shared_ptr<CudaDevice> device);
 
   const std::shared_ptr<CudaDevice> device_;
   std::unique_ptr<Functions> functions_;
+  mutable std::atomic<bool> told_of_lack_ = false;
   Mutex mu_;
   std::vector<void*> handles_ ABSL_GUARDED_BY(mu_);
 };

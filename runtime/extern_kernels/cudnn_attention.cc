@@ -1,9 +1,11 @@
 #include "runtime/extern_kernels/cudnn_attention.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,13 @@ constexpr int kAlignedOperands[] = {
 int TypeOf(DType dtype) {
   if (dtype == DType::kFloat16) return kCudnnHalf;
   return dtype == DType::kBFloat16 ? kCudnnBFloat16 : kCudnnFloat;
+}
+
+// What an engine may ask for, if the library's own choice asks for less: queries, keys
+// and values twice over in f32. One that writes scores down asks for more at once.
+int64_t LinearBytes(const AttentionProblem& p) {
+  return 2 * static_cast<int64_t>(sizeof(float)) * p.batch * p.heads *
+         (p.queries * p.width + p.keys * (p.width + p.value_width));
 }
 
 absl::string_view WhyUnfit(const AttentionProblem& p) {
@@ -62,8 +71,13 @@ absl::string_view WhyUnfit(const AttentionProblem& p) {
 
 class CudnnAttention final : public PreparedCall {
  public:
-  CudnnAttention(std::shared_ptr<Cudnn> library, const AttentionProblem& p)
-      : library_(std::move(library)), p_(p), graph_(library_) {}
+  // `names`: of how many engines it asks for the names.
+  CudnnAttention(std::shared_ptr<Cudnn> library, const AttentionProblem& p,
+                 int names = 0)
+      : library_(std::move(library)),
+        p_(p),
+        names_wanted_(names),
+        graph_(library_) {}
 
   absl::Status Prepare() {
     ASSIGN_OR_RETURN(const CurrentDevice current,
@@ -74,7 +88,14 @@ class CudnnAttention final : public PreparedCall {
       WriteForward();
     }
     ASSIGN_OR_RETURN(const CudnnHandle handle, CudnnHandle::Borrow(*library_));
-    ASSIGN_OR_RETURN(plan_, graph_.Build(handle.get()));
+    ASSIGN_OR_RETURN(plan_,
+                     graph_.Build(handle.get(), {.named = p_.algorithm}));
+    if (names_wanted_ > 0) {
+      const int64_t most = std::max(LinearBytes(p_), plan_.workspace_bytes());
+      ASSIGN_OR_RETURN(
+          names_, graph_.Engines(handle.get(), {.most_workspace_bytes = most},
+                                 names_wanted_));
+    }
     workspace_start_ = room_bytes_;
     Room(plan_.workspace_bytes());
     return absl::OkStatus();
@@ -97,6 +118,9 @@ class CudnnAttention final : public PreparedCall {
   int64_t workspace_bytes() const override { return room_bytes_; }
   absl::string_view library() const override { return "cuDNN"; }
   std::string algorithm() const override { return plan_.EngineName(); }
+
+  // Of a prepared call.
+  std::vector<std::string> TakeNames() { return std::move(names_); }
 
  private:
   // Memory of a call's own.
@@ -311,6 +335,8 @@ class CudnnAttention final : public PreparedCall {
 
   const std::shared_ptr<Cudnn> library_;
   const AttentionProblem p_;
+  const int names_wanted_;
+  std::vector<std::string> names_;
   CudnnGraph graph_;  // until Prepare is done
   CudnnPlan plan_;
   std::vector<std::pair<int64_t, int>> operands_;  // id, place
@@ -327,9 +353,11 @@ bool HasCudnnAttention(Cudnn& library) {
   return current.ok() && CudnnHandle::Borrow(library).ok();
 }
 
-absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnAttention(
-    const AttentionProblem& problem, std::shared_ptr<Cudnn> library) {
-  const size_t version = library->functions().cudnnGetVersion();
+namespace {
+
+// UNSUPPORTED_OP  what cuDNN, or this version of it, does not take
+absl::Status CheckFits(const AttentionProblem& problem, const Cudnn& library) {
+  const size_t version = library.functions().cudnnGetVersion();
   absl::string_view unfit = WhyUnfit(problem);
   std::string old;
   if (version < kOldestVersion) {
@@ -342,9 +370,26 @@ absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnAttention(
         ErrorReason::kUnsupportedOp,
         absl::StrCat(Describe(ExternProblem(problem)), ": ", unfit));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnAttention(
+    const AttentionProblem& problem, std::shared_ptr<Cudnn> library) {
+  RETURN_IF_ERROR(CheckFits(problem, *library));
   auto call = std::make_shared<CudnnAttention>(std::move(library), problem);
   RETURN_IF_ERROR(Annotate(call->Prepare(), Describe(ExternProblem(problem))));
   return std::shared_ptr<const PreparedCall>(std::move(call));
+}
+
+absl::StatusOr<std::vector<std::string>> CudnnAttentionAlgorithms(
+    const AttentionProblem& problem, std::shared_ptr<Cudnn> library, int most) {
+  if (problem.dropout > 0) return std::vector<std::string>();
+  RETURN_IF_ERROR(CheckFits(problem, *library));
+  CudnnAttention call(std::move(library), problem, most);
+  RETURN_IF_ERROR(Annotate(call.Prepare(), Describe(ExternProblem(problem))));
+  return call.TakeNames();
 }
 
 }  // namespace kiln

@@ -66,7 +66,10 @@ absl::StatusOr<CudnnPlan> CudnnPlan::Make(std::shared_ptr<const Cudnn> library,
   plan.scalars_ = std::move(scalars);
   plan.graph_ = std::move(graph);
   std::string refusals;
-  if (!rules.named.empty() && plan.TakeNamed(handle, rules)) return plan;
+  if (!rules.named.empty()) {
+    if (plan.TakeNamed(handle, rules)) return plan;
+    plan.library_->TellOfLack(rules.named);
+  }
   for (const int mode : kHeuristics) {
     absl::StatusOr<std::vector<CudnnBackend>> configs = plan.Configs(mode);
     const absl::Status status =

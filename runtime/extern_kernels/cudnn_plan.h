@@ -52,9 +52,9 @@ class CudnnPlan {
  public:
   CudnnPlan() = default;
 
-  // Takes the engine that the rules name, or the first within them that makes a plan
-  // of the finalized `graph`: of those that the heuristic has, then of the general
-  // ones.
+  // Takes the engine that the rules name, or, with a word in the log, the first within
+  // them that makes a plan of the finalized `graph`: of those that the heuristic has,
+  // then of the general ones.
   //
   // UNSUPPORTED_OP  there is none: cuDNN's own words, or the rules
   static absl::StatusOr<CudnnPlan> Make(std::shared_ptr<const Cudnn> library,

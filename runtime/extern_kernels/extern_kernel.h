@@ -76,9 +76,9 @@
 // a library may round for speed (see Precision). CPU libraries have no use for
 // them.
 //
-// Products and convolutions take algorithm, a string: one of ExternLibrary::Algorithms'
-// names. Where the library has none of that name, and without one, it takes its own first
-// choice.
+// Products, convolutions and attention without dropout take algorithm, a string: one of
+// ExternLibrary::Algorithms' names. Where the library has none of that name, and without
+// one, it takes its own first choice; PreparedCall::algorithm says which.
 //
 // Dtypes: f32, bf16, f16 (computed in f32), f64; on the CPU also i64 and i32
 // matrices. All operands of a call have one dtype. On CUDA an f64 call takes no
@@ -219,6 +219,7 @@ struct AttentionProblem {
   int64_t window = 0;  // 0: none
   double scale = 1;
   double dropout = 0;
+  std::string algorithm;  // empty: the library's own first choice
   bool operator==(const AttentionProblem&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/extern_kernels/read_attention_call.h"
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -53,7 +54,17 @@ class AttentionReader {
     ASSIGN_OR_RETURN(p_.dropout, attributes_.Float("dropout", 0));
     ASSIGN_OR_RETURN(const int64_t biased, attributes_.Int("biased", 0));
     p_.has_bias = biased != 0;
+    ASSIGN_OR_RETURN(const absl::string_view algorithm,
+                     attributes_.Text("algorithm"));
+    p_.algorithm = std::string(algorithm);
     RETURN_IF_ERROR(attributes_.AllKnown());
+    if (p_.dropout > 0 && !algorithm.empty()) {
+      return MakeError(
+          ErrorReason::kUnsupportedOp,
+          absl::StrCat(call_.name, ": algorithm ", algorithm,
+                       " beside a dropout, which forward and backward have to "
+                       "draw by one engine"));
+    }
     if (p_.window < 0 || !(p_.dropout >= 0 && p_.dropout < 1) ||
         !std::isfinite(p_.scale)) {
       return MakeError(

@@ -1,9 +1,14 @@
 // Attention by cuDNN against its definition in doubles. Skipped without a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "tests/gpu/cuda_opener.h"
 #include "tests/runtime/extern_kernels/attention_suite.h"
@@ -52,6 +57,57 @@ TEST_F(CudaAttention, GivesWhatItsDefinitionDoes) {
     SCOPED_TRACE(s.name);
     // Weights and results are rounded to 8 bits once each; f16 has 11.
     ExpectAsDefined(s, {4e-3, 1e-5}, *opened_.device, *opened_.externs);
+  }
+}
+
+// Takes of the engines that an attention may name the one of a number, modulo how many
+// there are.
+class Engines final : public ExternLibrary {
+ public:
+  explicit Engines(ExternLibrary& of) : of_(of) {}
+
+  absl::StatusOr<std::shared_ptr<const PreparedCall>> Prepare(
+      const ExternProblem& problem) override {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesFor(problem));
+    EXPECT_FALSE(names.empty());
+    if (names.empty()) return of_.Prepare(problem);
+    most = std::max(most, static_cast<int>(names.size()));
+    auto named = std::get<AttentionProblem>(problem);
+    named.algorithm = names[static_cast<size_t>(number) % names.size()];
+    ASSIGN_OR_RETURN(auto call, of_.Prepare(named));
+    EXPECT_EQ(call->algorithm(), named.algorithm);
+    return call;
+  }
+
+  int number = 0;
+  int most = 1;  // names of a problem
+
+ private:
+  // Asked for once a problem: each is compiled for it.
+  absl::StatusOr<std::vector<std::string>> NamesFor(
+      const ExternProblem& problem) {
+    for (const auto& [known, names] : names_)
+      if (known == problem) return names;
+    ASSIGN_OR_RETURN(auto names, of_.Algorithms(problem, 12));
+    names_.push_back({problem, names});
+    return names;
+  }
+
+  ExternLibrary& of_;
+  std::vector<std::pair<ExternProblem, std::vector<std::string>>> names_;
+};
+
+TEST_F(CudaAttention, EachEngineThatADecisionMayNameGivesTheDefinition) {
+  Engines engines(*opened_.externs);
+  for (; engines.number < engines.most; ++engines.number) {
+    for (const AttentionShape& s : std::vector<AttentionShape>{
+             {.name = "causal", .causal = true, .heads_inside = true},
+             {.name = "grouped", .x = 2, .e = 128, .v = 128},
+             {.name = "odd", .m = 77, .n = 131, .dtype = DType::kFloat16},
+             {.name = "bias", .bias = {2, 1, 128, 128}}}) {
+      SCOPED_TRACE(absl::StrCat(s.name, ", engine ", engines.number));
+      ExpectAsDefined(s, {4e-3, 1e-5}, *opened_.device, engines);
+    }
   }
 }
 

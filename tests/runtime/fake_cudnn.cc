@@ -26,8 +26,9 @@ struct Descriptor {
 
 size_t version = 91900;
 int64_t most_operations = 1;
-int64_t ran = 0;            // the engine of the plan that was made last
-std::vector<int> calls(3);  // of engines, additions and activations
+int64_t last_workspace = 0;  // in bytes, of the last engine; 0 of the others
+int64_t ran = 0;             // the engine of the plan that was made last
+std::vector<int> calls(3);   // of engines, additions and activations
 
 }  // namespace
 
@@ -35,6 +36,7 @@ extern "C" {
 
 void fakeSetVersion(size_t value) { version = value; }
 void fakeSetMostOperations(int64_t value) { most_operations = value; }
+void fakeSetLastWorkspace(int64_t bytes) { last_workspace = bytes; }
 int fakeCalls(int which) { return calls[which]; }
 int64_t fakeEngine() { return ran; }
 
@@ -67,7 +69,7 @@ int cudnnBackendSetAttribute(void* descriptor, int attribute, int,
   if (attribute == kGraphOperations) d.operations = count;
   if (attribute == kHeuristicMode) d.mode = *static_cast<const int*>(values);
   if (attribute == kPlanConfig)
-    ran = static_cast<Descriptor* const*>(values)[0]->engine;
+    ran = d.engine = static_cast<Descriptor* const*>(values)[0]->engine;
   return 0;
 }
 int cudnnBackendGetAttribute(void* descriptor, int attribute, int, int64_t room,
@@ -99,7 +101,8 @@ int cudnnBackendGetAttribute(void* descriptor, int attribute, int, int64_t room,
       *static_cast<int64_t*>(elements) = d.engine;
       return 0;
     case kPlanWorkspace:
-      *static_cast<int64_t*>(elements) = 0;
+      *static_cast<int64_t*>(elements) =
+          d.engine == kFirstEngine + kEngines - 1 ? last_workspace : 0;
       return 0;
     default:
       return kNotSupported;

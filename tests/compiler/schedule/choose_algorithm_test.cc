@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
@@ -16,7 +17,9 @@
 namespace kiln {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::StartsWith;
 
 std::string Product(absl::string_view m, absl::string_view k = "128") {
@@ -102,6 +105,69 @@ TEST(ChooseAlgorithm, AConvolutionTakesWhatADecisionNames) {
   EXPECT_NE(key_of(PlanOf(graph, "sm_80")), key);
   const KernelPlan other = Tuned(graph, "sm_80", {{key, "engine8.3=1"}});
   EXPECT_EQ(AlgorithmOf(*CallsOf(other).at(0)), "");
+}
+
+// Forward and backward of 128 queries to 64 keys.
+std::string Attended(absl::string_view dropout) {
+  return absl::StrCat(
+      "graph @g() on cuda(%q: bf16[2, 8, 128, 64] align 16, "
+      "%k: bf16[2, 2, 64, 64] align 16, %g: bf16[2, 8, 128, 64] align 16) -> "
+      "(%o, %dq, %dk, %dv) {\n"
+      "  %o, %l, %2, %3, %4, %5, %s, %f, %8 = "
+      "_scaled_dot_product_cudnn_attention(%q, %k, %k, none, true, ",
+      dropout,
+      ", true)\n"
+      "  %dq, %dk, %dv = _scaled_dot_product_cudnn_attention_backward(%g, %q, "
+      "%k, %k, %o, %l, %s, %f, none, none, none, 128, 64, ",
+      dropout, ", true)\n}\n");
+}
+
+std::vector<std::string> AttentionKeys(const KernelPlan& plan) {
+  std::vector<std::string> keys;
+  for (const auto& [key, decision] : plan.tuned)
+    if (absl::StartsWith(key, "attention")) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+TEST(ChooseAlgorithm, AttentionAndItsGradientTakeWhatDecisionsName) {
+  const KernelPlan before = Tuned(Attended("0.0"), "sm_90", {});
+  const std::vector<std::string> keys = AttentionKeys(before);
+  ASSERT_THAT(
+      keys, ElementsAre(StartsWith("attention/bf16/2x8x128x64x64/"),
+                        StartsWith("attention_backward/bf16/2x8x128x64x64/")));
+  const TuningTable decisions = {{keys[0], "engine8.3=1"},
+                                 {keys[1], "engine9.3=1"}};
+  const KernelPlan after = Tuned(Attended("0.0"), "sm_90", decisions);
+  EXPECT_EQ(after.tuned.at(keys[0]), "engine8.3=1");
+  for (const LibraryCall* call : CallsOf(after)) {
+    EXPECT_EQ(AlgorithmOf(*call),
+              call->name == "attention" ? "engine8.3=1" : "engine9.3=1");
+  }
+  EXPECT_EQ(CallsOf(after).size(), 2u);
+  // Where cuDNN is not compared there is no call to decide about.
+  EXPECT_THAT(AttentionKeys(Tuned(Attended("0.0"), "sm_80", decisions)),
+              IsEmpty());
+}
+
+TEST(ChooseAlgorithm, AttentionWithDropoutHasNoKey) {
+  const KernelPlan plan = Tuned(Attended("0.1"), "sm_90", {});
+  EXPECT_EQ(CallsOf(plan).size(), 2u);
+  EXPECT_THAT(AttentionKeys(plan), IsEmpty());
+}
+
+// Engines of one name may add blocks up in any order.
+TEST(ChooseAlgorithm, DeterministicModeLeavesTheGradientOfAttentionAlone) {
+  PassEnv env{*TargetFromName("sm_90"), {}};
+  for (const auto& key : AttentionKeys(Tuned(Attended("0.0"), "sm_90", {})))
+    env.tuning[key] = "engine8.3=1";
+  env.options.artifact.deterministic = true;
+  const KernelPlan plan = PlanWith(Attended("0.0"), env);
+  EXPECT_THAT(AttentionKeys(plan), ElementsAre(StartsWith("attention/")));
+  for (const LibraryCall* call : CallsOf(plan)) {
+    EXPECT_EQ(AlgorithmOf(*call),
+              call->name == "attention" ? "engine8.3=1" : "");
+  }
 }
 
 TEST(ChooseAlgorithm, OtherSizesChipsAndStridesAreOtherKeys) {

@@ -167,7 +167,8 @@ TEST_P(CpuAttention, SizesOf0LeaveNothingToDo) {
 }
 
 TEST_P(CpuAttention, RefusesWhatItHasNotByName) {
-  const auto refusal = [&](DType dtype, double dropout) {
+  const auto refusal = [&](DType dtype, double dropout,
+                           absl::string_view algorithm = "") {
     const AttentionShape s{.dtype = dtype};
     Operand q = Heads(s, s.h, s.m, s.e), out = q;
     Operand logsumexp =
@@ -175,13 +176,18 @@ TEST_P(CpuAttention, RefusesWhatItHasNotByName) {
     Operand seed(DType::kInt64, {}, {}), offset = seed;
     std::vector<Operand*> inputs = {&q, &q, &q};
     if (dropout > 0) inputs.insert(inputs.end(), {&seed, &offset});
-    return Run("attention", inputs, {&out, &logsumexp}, {{"dropout", dropout}});
+    return Run("attention", inputs, {&out, &logsumexp},
+               {{"dropout", dropout}, {"algorithm", algorithm}});
   };
   for (const absl::Status& status :
        {refusal(DType::kFloat64, 0), refusal(DType::kFloat32, 0.1)}) {
     EXPECT_EQ(ReasonOf(status), ErrorReason::kUnsupportedOp) << status;
     EXPECT_NE(status.message().find("attention"), std::string::npos) << status;
   }
+  EXPECT_NE(refusal(DType::kFloat32, 0.1, "engine8")
+                .message()
+                .find("attention: algorithm engine8 beside a dropout"),
+            std::string::npos);
 }
 
 }  // namespace

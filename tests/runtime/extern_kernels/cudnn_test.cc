@@ -8,10 +8,12 @@
 #include <array>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/log.h"
 #include "proto/base/status.h"
 #include "runtime/cuda_device.h"
 #include "runtime/extern_kernels/cuda_externs.h"
@@ -52,6 +54,20 @@ ConvolutionProblem Convolution(bool adds) {
   return p;
 }
 
+// Of 64 queries to 64 keys.
+AttentionProblem Attention(bool backward = false) {
+  AttentionProblem p;
+  p.backward = backward;
+  p.dtype = DType::kBFloat16;
+  p.batch = p.heads = p.key_heads = 1;
+  p.queries = p.keys = p.width = p.value_width = 64;
+  p.query = p.key = p.value = p.out = {4096, 4096, 64, 1};
+  p.logsumexp = {64, 64, 1, 0};
+  if (backward)
+    p.grad = p.query_grad = p.key_grad = p.value_grad = {4096, 4096, 64, 1};
+  return p;
+}
+
 class FakeCudnn : public testing::Test {
  protected:
   void SetUp() override {
@@ -61,6 +77,7 @@ class FakeCudnn : public testing::Test {
     ASSERT_TRUE(library->Find("fakeSetMostOperations", set_most).ok());
     ASSERT_TRUE(library->Find("fakeCalls", calls).ok());
     ASSERT_TRUE(library->Find("fakeEngine", engine).ok());
+    ASSERT_TRUE(library->Find("fakeSetLastWorkspace", set_last_workspace).ok());
   }
 
   // The engines, additions and activations of a run.
@@ -80,6 +97,7 @@ class FakeCudnn : public testing::Test {
   void (*set_most)(int64_t) = nullptr;
   int (*calls)(int) = nullptr;
   int64_t (*engine)() = nullptr;
+  void (*set_last_workspace)(int64_t) = nullptr;
 };
 
 TEST_F(FakeCudnn, AnEngineThatHasTheEpilogueIsAllOfIt) {
@@ -145,17 +163,77 @@ TEST_F(FakeCudnn, AttentionOfACudnnThatIsTooOldIsRefusedByName) {
   set_version(90400);
   auto library = Cudnn::Open(Device(), {kFolder});
   ASSERT_TRUE(library.ok()) << library.status();
-  AttentionProblem p;
-  p.dtype = DType::kBFloat16;
-  p.batch = p.heads = p.key_heads = 1;
-  p.queries = p.keys = p.width = p.value_width = 64;
-  p.query = p.key = p.value = p.out = {4096, 4096, 64, 1};
-  p.logsumexp = {64, 64, 1, 0};
-  const auto call = PrepareCudnnAttention(p, *library);
+  const auto call = PrepareCudnnAttention(Attention(), *library);
+  const auto names = CudnnAttentionAlgorithms(Attention(), *library, 12);
   set_version(91900);
   EXPECT_EQ(ReasonOf(call.status()), ErrorReason::kUnsupportedOp);
   EXPECT_THAT(call.status().message(),
               testing::HasSubstr("found cuDNN 90400, due "));
+  EXPECT_EQ(names.status(), call.status());
+}
+
+TEST_F(FakeCudnn, AttentionTakesTheEngineThatADecisionNames) {
+  set_most(100);
+  const auto externs = MakeCudaExterns(Device(), {kFolder});
+  for (const bool backward : {false, true}) {
+    AttentionProblem p = Attention(backward);
+    EXPECT_THAT(
+        *externs->Algorithms(p, 12),
+        testing::ElementsAre("engine7.3=1", "engine8.3=1", "engine9.3=1"));
+    for (const char* const name : {"engine9.3=1", "engine8.3=1"}) {
+      p.algorithm = name;
+      const auto named = externs->Prepare(p);
+      ASSERT_TRUE(named.ok()) << named.status();
+      EXPECT_EQ((*named)->algorithm(), name);
+    }
+    EXPECT_EQ(engine(), 8);
+    EXPECT_THAT(RunOnce(**externs->Prepare(p)), testing::ElementsAre(1, 0, 0));
+  }
+}
+
+TEST_F(FakeCudnn, AnEngineThatIsLackedIsToldOfOnceAndTheFirstIsTaken) {
+  set_most(100);
+  std::vector<std::string> lines;
+  ASSERT_TRUE(ConfigureLog({.sink = [&lines](absl::string_view line) {
+                lines.emplace_back(line);
+              }}).ok());
+  const auto externs = MakeCudaExterns(Device(), {kFolder});
+  AttentionProblem p = Attention();
+  for (const char* const lacking : {"engine9.3=2", "engine12.3=1", "id66"}) {
+    p.algorithm = lacking;
+    const auto own = externs->Prepare(p);
+    ASSERT_TRUE(own.ok()) << own.status();
+    EXPECT_EQ((*own)->algorithm(), "engine7.3=1") << lacking;
+    EXPECT_EQ(engine(), 7);
+  }
+  ASSERT_TRUE(ConfigureLog({}).ok());
+  EXPECT_THAT(lines, testing::ElementsAre(testing::HasSubstr(
+                         "cudnn.engine_missed engine=\"engine9.3=2\"")));
+}
+
+// Those may have queries, keys and values twice over in f32.
+TEST_F(FakeCudnn, AttentionLeavesOutEnginesThatWriteScoresDown) {
+  set_most(100);
+  const auto externs = MakeCudaExterns(Device(), {kFolder});
+  const int64_t linear = 2 * 3 * 64 * 64 * 4;
+  set_last_workspace(linear);
+  EXPECT_EQ(externs->Algorithms(Attention(), 12)->size(), 3u);
+  set_last_workspace(linear + 1);
+  EXPECT_THAT(*externs->Algorithms(Attention(), 12),
+              testing::ElementsAre("engine7.3=1", "engine8.3=1"));
+  set_last_workspace(0);
+}
+
+// Forward and backward have to draw it by one engine.
+TEST_F(FakeCudnn, AttentionWithDropoutHasNoChoice) {
+  set_most(100);
+  const auto externs = MakeCudaExterns(Device(), {kFolder});
+  for (const bool backward : {false, true}) {
+    AttentionProblem p = Attention(backward);
+    p.dropout = 0.1;
+    EXPECT_THAT(*externs->Algorithms(p, 12), testing::IsEmpty());
+    EXPECT_EQ((*externs->Prepare(p))->algorithm(), "engine7.3=1");
+  }
 }
 
 // A forward whose backward heard something else would have its dropout redrawn by
