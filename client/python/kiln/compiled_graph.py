@@ -27,6 +27,7 @@ from .plain_recipe import Written, from_plain, plain_of
 from .program import eager_form, make_program
 from .recipe import Recipe, kiln_steps, write_eager, write_recipe
 from .recompiles import watch
+from .redrawn_masks import guarded, naming, torn_apart
 from .run_seeds import draw_on_host, seeds_of
 from .settings import WrongSetting
 from .steps import Plan, device_of, make_plan
@@ -205,18 +206,21 @@ class CompiledGraph(_native.Called, OutputCode):
         else:
             tell(f"graph {self.name} runs in eager mode: {why}")
         if self.module is None:  # it came from a cache
-            eager = self._in_pytorch()
-            self._run = make_program(self.recipe, [None] * len(eager), eager, draw_on_host)
+            self._run = naming(self._recipe_in_pytorch(), self.name)
             return
         for node in self.module.graph.nodes:
             node.target = eager_form(node.target)
         self.module.recompile()
-        self._run = self._eager
+        self._run = naming(self._eager, self.name)
 
     def _eager(self, args: list) -> Sequence:
         inputs = list(args)
         args.clear()
         return self.module(*inputs)
+
+    def _recipe_in_pytorch(self) -> Callable[[list], Sequence]:
+        eager = self._in_pytorch()
+        return make_program(self.recipe, [None] * len(eager), eager, draw_on_host)
 
     def _ask(self) -> None:
         """Writes the graph here, where Dynamo's shapes hold still, and has it compiled beside."""
@@ -239,6 +243,10 @@ class CompiledGraph(_native.Called, OutputCode):
                 self._random_on_host,
                 self._is_inference,
             )
+            torn = torn_apart([segment.nodes for segment in plan.segments], self.module.graph)
+            if torn:
+                self._refused.update(torn)
+                continue
             reasons = [] if self.choice is None else self.choice.cut(plan)
             self._donate(plan)
             try:
@@ -321,10 +329,11 @@ class CompiledGraph(_native.Called, OutputCode):
         if self.donated:
             program = sparing(program, self.donated)
         if self.trace:  # and is no device graph (graph_choice.py)
-            return traced(program, self.trace, self.name, callables)
-        if self.choice is None:
-            return program
-        return self.choice.applied(program, self, list(zip(callables, eager)), make)
+            program = traced(program, self.trace, self.name, callables)
+            return guarded(program, self.name, self.recipe.masks, self._recipe_in_pytorch)
+        if self.choice is not None:
+            program = self.choice.applied(program, self, list(zip(callables, eager)), make)
+        return guarded(program, self.name, self.recipe.masks, self._recipe_in_pytorch)
 
     def _in_pytorch(self) -> list[EagerSegment]:
         """The segments, as PyTorch runs them. Nothing is written until one is run."""

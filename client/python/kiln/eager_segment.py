@@ -17,6 +17,7 @@ from .config import switched_on
 from .counters import counters
 from .program import Program
 from .recipe import Recipe
+from .redrawn_masks import MaskLost, lost_mask
 from .telling import tell
 from .words import words_of
 
@@ -92,11 +93,15 @@ class EagerSegment:
         return _class_of(inputs) in self.unserved
 
     def run(self, inputs: list) -> list:
-        """The segment's results, computed by PyTorch."""
+        """The segment's results, computed by PyTorch. A KilnError where it would have to draw a
+        mask of dropout that Kiln drew."""
         with self._making:
             if self._program is None:
                 self._program = Program(self._recipe_of(), [])
-        return self._program(list(inputs))
+        try:
+            return self._program(list(inputs))
+        except MaskLost:
+            raise lost_mask(self._graph) from None
 
     def rescue(self, error: _native.Error, inputs: list) -> list:
         """The results of a run that ended with `error`, which is raised again when it may not be

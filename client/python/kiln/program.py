@@ -12,13 +12,14 @@ from . import _native
 from . import launches as launches  # who watches is set before a program runs
 from .philox import numbers_of
 from .recipe import Bound, Fixed, HostRecipe, KilnRecipe, Place, Recipe, bound
+from .redrawn_masks import in_pytorch
 from .run_seeds import Seed, draw_on_host
 from .torch_inside import untraced
 
 
 def eager_form(target: object) -> object:
-    """What PyTorch runs for an operator: all but one are their own."""
-    return numbers_of if str(target) == "prims.inductor_random.default" else target
+    """What PyTorch runs for an operator: most are their own."""
+    return numbers_of if str(target) == "prims.inductor_random.default" else in_pytorch(target)
 
 
 def _is_lazy_view(tensor: torch.Tensor) -> bool:

@@ -23,6 +23,7 @@ from torch import fx
 from .expressions import Plain, function_of, plain_expression
 from .fx_export import Exported, Segment, is_symbolic, value_of
 from .joint_nodes import is_view
+from .redrawn_masks import redrawn
 from .steps import HostStep, Plan, mutates
 from .symbols import atoms_of, is_atom
 
@@ -144,6 +145,7 @@ class Recipe:
     steps: list[KilnRecipe | HostRecipe]
     results: list[Item]
     tangents: list[int] = field(default_factory=list)  # inputs that are gradients
+    masks: list[tuple[int | None, bool]] = field(default_factory=list)  # redrawn_masks.redrawn
 
 
 def kiln_steps(recipe: Recipe) -> list[KilnRecipe]:
@@ -317,6 +319,7 @@ def write_recipe(module: fx.GraphModule, plan: Plan, exported: Sequence[Exported
     recipe.constants = constants
     # As AOTAutograd names them.
     recipe.tangents = [i for i, node in enumerate(inputs) if node.name.startswith("tangents")]
+    recipe.masks = redrawn(module.graph, [node for s in plan.segments for node in s.nodes])
     return recipe
 
 

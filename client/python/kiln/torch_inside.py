@@ -24,6 +24,7 @@ from torch._functorch._aot_autograd.autograd_cache import BypassAOTAutogradCache
 from torch._guards import TracingContext
 from torch._inductor import codecache
 from torch._inductor.output_code import OutputCode
+from torch._prims import rng_prims
 from torch.utils.checkpoint import CheckpointPolicy
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "expect_gradient",
     "frame_in_compile",
     "graph_compile",
+    "graphsafe_run_with_rng_state",
     "hints_of",
     "hold_device_guard",
     "keeps_any_backend",
@@ -66,6 +68,10 @@ def keeps_any_backend() -> bool:
 def registers_code_generators() -> bool:
     """Whether the cache's keys import all of Inductor's code generators."""
     return hasattr(codecache, "init_backend_registration")
+
+
+# How a checkpoint runs a random operator again; None where there is no such operator.
+graphsafe_run_with_rng_state = getattr(rng_prims, "graphsafe_run_with_rng_state", None)
 
 
 # Whether the backward that runs now may run again, of the thread that runs it; None where that
