@@ -240,6 +240,26 @@ def test_what_a_hook_raises_ends_the_call_and_the_next_one_works(device):
     torch.testing.assert_close(compiled(x, y), add_sin_cos(x, y))
 
 
+def test_hooks_that_were_told_of_a_launch_are_told_of_its_end_whatever_others_raise(device):
+    x, y = two(device, 4, 4)
+    compiled = warm(add_sin_cos, x, y)
+    told = []
+
+    def raises(launch):
+        raise LookupError("of the hook")
+
+    register = kiln.register_launch_hooks
+    with register(lambda launch: told.append("enter"), lambda launch: told.append("exit")):
+        with register(raises), pytest.raises(LookupError, match="of the hook"):
+            compiled(x, y)
+        assert told == ["enter", "exit"]
+    told.clear()
+    with register(exit=raises), register(exit=lambda launch: told.append("exit")):
+        with pytest.raises(LookupError, match="of the hook"):
+            compiled(x, y)
+    assert told == ["exit"]
+
+
 def test_each_step_of_a_schedule_has_its_events_with_all_attributes(device):
     def step(x, weight, bias):
         return (torch.nn.functional.linear(x, weight) + bias).cos()

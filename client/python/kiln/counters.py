@@ -20,8 +20,9 @@ class Counters(collections.Counter[str]):
 
     ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache.
     ``cache_miss``: not in its cache, so compiled for us, or for another who had asked before.
-    ``recompiles``: graphs that Dynamo traced again, since a guard of its own had failed. ``host_kernels``: operators that PyTorch runs.
-    ``eager_graphs``: graphs that Kiln refused. ``local_compiles``: done without a daemon.
+    ``recompiles``: graphs that Dynamo traced again, since a guard of its own had failed.
+    ``host_kernels``: operators that PyTorch runs. ``eager_graphs``: graphs that Kiln refused.
+    ``local_compiles``: done without a daemon.
     ``linear_cross_entropy``: linears that were joined with their loss. ``fuse_attention``: attention
     that was written by hand, as one operator.
 

@@ -143,7 +143,8 @@ def launches_of_this_thread() -> Iterator[list[dict]]:
 def register_launch_hooks(enter: _Hook | None = None, exit: _Hook | None = None) -> LaunchHooks:
     """Has ``enter(launch)`` called before each launch of a kernel and ``exit(launch)`` after it, on
     the thread that runs, in all threads. A device graph is one launch, a ``Replay``. What a hook
-    raises ends the call that launched, when its kernels are launched."""
+    raises ends the call that launched, when its kernels are launched; hooks that were told of the
+    launch are told of its end all the same."""
     global _hooks
     hooks = LaunchHooks(enter, exit)
     with _changing:
@@ -244,23 +245,30 @@ def _enter_replay(replay: Replay) -> tuple:
 
 def _entered(launch: Launch | Replay, told: Callable[[], tuple[list, dict]]) -> tuple:
     """Tells hooks, and a profiler what ``told`` gives: arguments and attributes."""
-    hooks, event = _hooks, None
-    for hook in hooks:
-        if hook._enter is not None:
-            hook._enter(launch)
-    if profiler._is_profiler_enabled:
-        event = torch._C._profiler._RecordFunctionFast(launch.name, *told())
-        event.__enter__()
-    return launch, hooks, event
+    entered, event = [], None
+    try:
+        for hook in _hooks:
+            if hook._enter is not None:
+                hook._enter(launch)
+            entered.append(hook)
+        if profiler._is_profiler_enabled:
+            event = torch._C._profiler._RecordFunctionFast(launch.name, *told())
+            event.__enter__()
+    except BaseException:
+        _exit((launch, entered, None))  # of those that were told
+        raise
+    return launch, entered, event
 
 
 def _exit(entered: tuple) -> None:
+    """Tells all, whatever one of them raises."""
     launch, hooks, event = entered
-    if event is not None:
-        event.__exit__(None, None, None)
-    for hook in hooks:
-        if hook._exit is not None:
-            hook._exit(launch)
+    with contextlib.ExitStack() as stack:
+        for hook in reversed(hooks):
+            if hook._exit is not None:
+                stack.callback(hook._exit, launch)
+        if event is not None:
+            event.__exit__(None, None, None)
 
 
 _native.launch_watchers(_enter, _exit, _enter_replay, profiler)
