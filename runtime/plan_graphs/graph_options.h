@@ -15,7 +15,8 @@ struct GraphOptions {
   // have a few places goes without graphs.
   int rerecord_limit = 128;
   // Values of a plan's symbols, in the order in which the inputs have them first,
-  // that alone get a graph. Empty: all do.
+  // that alone get a graph. Empty: all do. Of a plan that has met another one that
+  // is told once.
   std::vector<std::vector<int64_t>> capture_sizes;
   // Plans with symbols go without graphs.
   bool skip_dynamic = false;

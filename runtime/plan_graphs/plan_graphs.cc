@@ -19,6 +19,9 @@ constexpr char kManySizesEnd[] =
     " of them: pad inputs to fewer sizes, or name those that get graphs "
     "(capture_sizes)";
 
+constexpr char kUnlistedSize[] =
+    "no device graph of sizes that capture_sizes does not list";
+
 graph_tree::FunctionOptions OptionsOf(const GraphOptions& given) {
   return {.rerecord_limit = given.rerecord_limit,
           .mutation_of_managed_inputs = given.mutation_of_results,
@@ -96,6 +99,10 @@ absl::Status PlanGraphs::LimitSizes(Plan& plan, const PlanCall& call,
   const auto& sizes = options_.capture_sizes;
   if (!sizes.empty() &&
       std::find(sizes.begin(), sizes.end(), plan.key.Of(call)) == sizes.end()) {
+    if (!std::exchange(plan.told_of_unlisted, true)) {
+      tree_->Tell(
+          {graph_tree::TreeNote::Kind::kWarning, function, kUnlistedSize});
+    }
     return tree_->GoWithoutGraph(function, "");
   }
   if (++plan.sizes == options_.sizes_warn_limit + 1 && plan.sizes > 1) {

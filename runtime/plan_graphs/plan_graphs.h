@@ -31,7 +31,8 @@ namespace kiln {
 //
 // Results are the caller's until the next iteration begins: then they may be
 // overwritten, and those that no replay gave are taken back. The last ones outlive
-// this. One that was taken back as an input is FAILED_PRECONDITION; who reads its memory himself is not warned.
+// this. One that was taken back as an input is FAILED_PRECONDITION; who reads its
+// memory himself is not warned.
 //
 // Calls on several streams run one after the other on the device, in the order in
 // which they are made. Other work that reads results is the caller's to order
@@ -87,6 +88,7 @@ class PlanGraphs {
     PlanBody body;                                  // of the functions
     std::map<std::vector<int64_t>, int> functions;  // the tree's, by their keys
     int sizes = 0;                                  // that get graphs
+    bool told_of_unlisted = false;                  // sizes that get none
     // Of the last call: the next one's are mostly the same.
     const std::vector<int64_t>* last_key = nullptr;
     int last_function = 0;
