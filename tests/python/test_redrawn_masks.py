@@ -3,6 +3,7 @@ error."""
 
 import functools
 import warnings
+from types import SimpleNamespace
 
 import cudnn_stand_in  # noqa: F401
 import pytest
@@ -12,8 +13,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import kiln
+from kiln import graph_trees
 from kiln.compiled_graph import CompiledGraph, recording
 from kiln.eager_segment import EagerSegment
+from kiln.recipe import Recipe
 from kiln.torch_inside import keeps_any_backend
 from processes import HERE, answer_of, start
 
@@ -218,6 +221,21 @@ def test_halves_in_one_graph_are_in_one_segment_or_pytorchs(between):
     assert torch.equal(out != 0, grad.mT != 0)
     apart = sum("one mask with an attention" in why for why in graphs[0].hosts.values())
     assert apart == (0 if between is torch.clone else 2)
+
+
+@pytest.mark.parametrize("masks", [[], [(0, False)]], ids=["no mask", "a mask"])
+def test_calls_of_a_device_graph_are_looked_at_first_where_masks_are_drawn_again(masks, monkeypatch):
+    monkeypatch.setattr(graph_trees.GraphFunction, "direct", lambda function, inputs: list)
+
+    class Graph:
+        device, graph_functions, choice, _run = torch.device("cuda"), [], SimpleNamespace(options={}), None
+
+    graph = Graph()
+    called = graph_trees.graphed(
+        list, Recipe(1, 1, [], [], [], masks=masks), {"mode": 0, "integers": []}, graph
+    )
+    assert called([1]) == [1]
+    assert graph._run is (None if masks else list)
 
 
 @pytest.mark.filterwarnings("ignore:kiln. graph")

@@ -255,7 +255,7 @@ def graphed(
     def called(inputs: list) -> Sequence:
         run = function.direct(inputs)
         kept = owner()
-        if kept is not None and not facts["integers"]:
+        if kept is not None and not facts["integers"] and not recipe.masks:  # which are looked at first
             kept._run = run
         return run(inputs)
 
