@@ -222,7 +222,7 @@ static int32_t ChangeThread(void* given) {
   KilnHostContext* context = given;
   PyObject* out = PyObject_CallMethod(context->device, "change_thread", "L",
                                       (long long)context->stream);
-  if (out != NULL) context->thread = context->caller; /* else it is tried again */
+  if (out != NULL) context->thread = context->caller; /* else tried again */
   return Done(out);
 }
 

@@ -1,7 +1,10 @@
 #include "client/python/native/graph_recording.h"
 
+#include <string.h>
+
 #include "client/python/native/graph_torch.h"
 #include "client/python/native/launches.h"
+#include "client/python/native/reading.h"
 
 struct KilnCached {
   PyObject* tensor; /* NULL: none */
@@ -10,6 +13,10 @@ struct KilnCached {
   Py_ssize_t references;
   long tensor_uses;
   long storage_uses;
+  /* As it was made. */
+  void* address;
+  int32_t rank;  /* -1: its form is not known */
+  int64_t* form; /* sizes, then strides */
 };
 
 struct KilnRecording {
@@ -200,9 +207,55 @@ static int CopyInputs(KilnRecording* recording, PyObject* inputs) {
   return failed;
 }
 
+/* Whether the form of a tensor can be read. */
+static int ReadForm(PyObject* tensor, KilnValue* value) {
+  DlpackDevice device;
+  if (kiln_reading_read(tensor, (uintptr_t)tensor >> 6, value, &device) == 0) {
+    return 1;
+  }
+  /* Of an element type that Kiln has not all else is told. */
+  const int is_told = PyErr_ExceptionMatches(PyExc_TypeError);
+  PyErr_Clear();
+  return is_told;
+}
+
+static void KeepForm(KilnCached* cached) {
+  KilnValue value = {0};
+  cached->rank = -1;
+  if (!ReadForm(cached->tensor, &value)) return;
+  const size_t bytes = (size_t)value.rank * sizeof(int64_t);
+  cached->form = PyMem_Malloc(2 * bytes + 1);
+  if (cached->form == NULL) return;
+  memcpy(cached->form, value.sizes, bytes);
+  memcpy(cached->form + value.rank, value.strides, bytes);
+  cached->address = value.data;
+  cached->rank = value.rank;
+}
+
+static int HasItsForm(const KilnCached* cached) {
+  KilnValue value = {0};
+  if (cached->rank < 0) return 1;
+  if (!ReadForm(cached->tensor, &value)) return 0;
+  const size_t bytes = (size_t)cached->rank * sizeof(int64_t);
+  return value.data == cached->address && value.rank == cached->rank &&
+         memcmp(value.sizes, cached->form, bytes) == 0 &&
+         memcmp(value.strides, cached->form + cached->rank, bytes) == 0;
+}
+
+/* What the program has done to a tensor itself, such as unsqueeze_ and
+ * requires_grad_, is of that tensor: then another one is given. */
+static void DropChanged(KilnRecording* recording, int32_t index) {
+  const KilnCached* cached = &recording->cached[index];
+  if (cached->tensor == NULL) return;
+  if (!HasItsForm(cached) || kiln_graph_is_followed(cached->tensor)) {
+    kiln_recording_drop_cached(recording, index);
+  }
+}
+
 /* The tensor that is given each time; a new reference. */
 static PyObject* GiveCached(KilnRecording* recording, int32_t index) {
   KilnCached* cached = &recording->cached[index];
+  DropChanged(recording, index);
   if (cached->tensor == NULL) {
     PyObject* metadata = PyList_GetItem(recording->metadata, index);
     PyObject* tensor = kiln_graph_tensor_on(metadata, NULL);
@@ -219,6 +272,7 @@ static PyObject* GiveCached(KilnRecording* recording, int32_t index) {
     cached->references = Py_REFCNT(tensor);
     cached->tensor_uses = kiln_graph_tensor_uses(tensor);
     cached->storage_uses = kiln_graph_uses(cached->storage);
+    KeepForm(cached);
   } else {
     PyObject* hooks = PyObject_GetAttr(cached->tensor, hooks_name);
     if (hooks == NULL) return NULL;
@@ -310,6 +364,8 @@ void kiln_recording_drop_cached(KilnRecording* recording, int32_t output) {
   PyObject* tensor = recording->cached[output].tensor;
   if (tensor == NULL) return;
   recording->cached[output].tensor = NULL;
+  PyMem_Free(recording->cached[output].form);
+  recording->cached[output].form = NULL;
   kiln_graph_remove_cached(tensor);
   Py_DECREF(tensor);
 }

@@ -12,10 +12,12 @@ static struct {
   PyObject* remove_cached;
   PyObject* enable_cached; /* a bool */
   PyObject* copy;
+  PyObject* function_base; /* of autograd's functions in Python */
 } torch;
 
 static PyObject *untyped_storage, *cdata, *data_ptr, *weak_ref, *use_count;
 static PyObject *key_data_ptr, *key_device, *key_nbytes;
+static PyObject *grad, *requires_grad, *grad_fn;
 
 /* The attribute at a path of names from the module torch. */
 static int Find(PyObject** found, const char* const* names) {
@@ -46,7 +48,8 @@ static int FindFunctions(void) {
                  FIND(remove_cached, "_C", "_remove_cached_tensor") != 0 ||
                  FIND(enable_cached, "_C", "_set_cached_tensors_enabled") !=
                      0 ||
-                 FIND(copy, "_foreach_copy_") != 0
+                 FIND(copy, "_foreach_copy_") != 0 ||
+                 FIND(function_base, "_C", "_FunctionBase") != 0
              ? -1
              : 0;
 }
@@ -61,6 +64,9 @@ int kiln_graph_torch_learn(void) {
   data_ptr = PyUnicode_InternFromString("data_ptr");
   weak_ref = PyUnicode_InternFromString("_weak_ref");
   use_count = PyUnicode_InternFromString("_use_count");
+  grad = PyUnicode_InternFromString("_grad"); /* which warns of nothing */
+  requires_grad = PyUnicode_InternFromString("requires_grad");
+  grad_fn = PyUnicode_InternFromString("grad_fn");
   key_data_ptr = PyUnicode_InternFromString("data_ptr");
   key_device = PyUnicode_InternFromString("device");
   key_nbytes = PyUnicode_InternFromString("nbytes");
@@ -134,6 +140,27 @@ long kiln_graph_tensor_uses(PyObject* tensor) {
       NumberOf(PyObject_CallMethodObjArgs(tensor, use_count, NULL));
   kiln_errors_take_up(aside);
   return uses;
+}
+
+static int IsObject(PyObject* tensor, PyObject* name, PyObject* object) {
+  PyObject* found = PyObject_GetAttr(tensor, name);
+  Py_XDECREF(found);
+  return found == object;
+}
+
+int kiln_graph_is_followed(PyObject* tensor) {
+  if (!IsObject(tensor, grad, Py_None)) {
+    PyErr_Clear();
+    return 1;
+  }
+  if (IsObject(tensor, requires_grad, Py_False)) return 0;
+  PyObject* function = PyObject_GetAttr(tensor, grad_fn);
+  const int of_a_graph =
+      function != NULL &&
+      PyObject_IsInstance(function, torch.function_base) == 1;
+  Py_XDECREF(function);
+  PyErr_Clear();
+  return !of_a_graph;
 }
 
 static PyObject* NewStorage(PyObject* metadata) {
