@@ -1,5 +1,7 @@
 #include "compiler/graph/attention_choice.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace kiln {
@@ -18,7 +20,8 @@ constexpr absl::string_view kOrigin = "attention";
 constexpr int64_t kManyScores = int64_t{1} << 24;
 
 AttentionChoice InParts(std::string because) {
-  return {AttentionBy::kParts, absl::StrCat("in parts, ", because)};
+  std::string ground = absl::StrCat("in parts, ", because);
+  return {AttentionBy::kParts, std::move(ground), std::move(because)};
 }
 
 AttentionChoice Own(std::string because) {

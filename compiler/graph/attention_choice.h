@@ -32,6 +32,8 @@ struct AttentionChoice {
   // "cuDNN", "own flash, cuDNN is not compared on sm_80", "in parts, no kernel has
   // f32"
   std::string ground;
+  // Of parts, why no kernel has it: "no kernel has f32".
+  std::string lack = "";
 };
 
 // Sizes that are not known are decided by their hints, with a guard.

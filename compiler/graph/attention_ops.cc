@@ -22,12 +22,30 @@ absl::Status CheckHeads(const TensorMeta& q, const TensorMeta& k,
                                 ", ", ToText(v)));
 }
 
+absl::Status CheckSharedHeads(const TensorMeta& q, const TensorMeta& k,
+                              const TensorMeta& v, ShapeEnv& shapes) {
+  RETURN_IF_ERROR(CheckHeads(q, k, v, shapes));
+  if (shapes.DecideEq(k.sizes[1], v.sizes[1], "attention"))
+    return absl::OkStatus();
+  return Malformed(
+      absl::StrCat("attention: heads of ", ToText(k), " and ", ToText(v)));
+}
+
 // [B, H, S, ...] that lies in memory as [B, S, H, ...].
 TensorMeta HeadsInside(DType dtype, DimVector sizes) {
   std::swap(sizes[1], sizes[2]);
   TensorMeta meta = ContiguousMeta(dtype, std::move(sizes));
   std::swap(meta.sizes[1], meta.sizes[2]);
   std::swap(meta.strides[1], meta.strides[2]);
+  return meta;
+}
+
+// The order of its dimensions is kept.
+TensorMeta Like(const TensorMeta& x, ShapeEnv& shapes) {
+  TensorMeta meta;
+  meta.dtype = x.dtype;
+  meta.sizes = x.sizes;
+  meta.strides = LikeStrides(x, MemoryFormat::kPreserve, shapes);
   return meta;
 }
 
@@ -48,7 +66,8 @@ absl::StatusOr<TensorMetas> InferCpuAttention(const InferInput& in) {
       HeadsInside(sums, {q.sizes[0], q.sizes[1], q.sizes[2]})};
 }
 
-absl::StatusOr<TensorMetas> InferCpuAttentionBackward(const InferInput& in) {
+// grad_out, query, key, value, ...
+absl::StatusOr<TensorMetas> InferGradientsHeadsInside(const InferInput& in) {
   TensorMetas metas;
   for (size_t i = 1; i <= 3; ++i) {
     const TensorMeta& x = in.tensor(i);
@@ -81,27 +100,77 @@ absl::StatusOr<TensorMetas> InferCudnnAttention(const InferInput& in) {
                      LeftOut()};
 }
 
-absl::StatusOr<TensorMetas> InferCudnnAttentionBackward(const InferInput& in) {
+// grad_out, query, key, value, ...: gradients laid out as what they are of.
+absl::StatusOr<TensorMetas> InferGradientsAlike(const InferInput& in) {
   TensorMetas metas;
   for (size_t i = 1; i <= 3; ++i) {
     const TensorMeta& x = in.tensor(i);
     if (x.rank() != 4) return Malformed("rank 4 due");
-    TensorMeta meta;
-    meta.dtype = x.dtype;
-    meta.sizes = x.sizes;
-    meta.strides = LikeStrides(x, MemoryFormat::kPreserve, in.shapes);
-    metas.push_back(std::move(meta));
+    metas.push_back(Like(x, in.shapes));
   }
   return metas;
 }
 
-absl::Status CheckSharedHeads(const TensorMeta& q, const TensorMeta& k,
-                              const TensorMeta& v, ShapeEnv& shapes) {
-  RETURN_IF_ERROR(CheckHeads(q, k, v, shapes));
-  if (shapes.DecideEq(k.sizes[1], v.sizes[1], "attention"))
-    return absl::OkStatus();
-  return Malformed(
-      absl::StrCat("attention: heads of ", ToText(k), " and ", ToText(v)));
+// query, key, value, dropout_p, is_causal, return_debug_mask, *, scale. The state of
+// dropout is unsigned in PyTorch; here it is the same bits.
+absl::StatusOr<TensorMetas> InferFlashAttention(const InferInput& in) {
+  const TensorMeta& q = in.tensor(0);
+  const TensorMeta& v = in.tensor(2);
+  RETURN_IF_ERROR(CheckSharedHeads(q, in.tensor(1), v, in.shapes));
+  if (!in.shapes.DecideEq(q.sizes[3], v.sizes[3], "attention"))
+    return Malformed(
+        absl::StrCat("flash attention of ", ToText(q), " and ", ToText(v)));
+  TensorMeta debug_mask = in.flag(5) ? LeftOut() : ContiguousMeta(q.dtype, {0});
+  return TensorMetas{
+      Like(q, in.shapes),
+      ContiguousMeta(DType::kFloat32, {q.sizes[0], q.sizes[1], q.sizes[2]}),
+      LeftOut(),
+      LeftOut(),
+      LeftOut(),
+      LeftOut(),
+      ContiguousMeta(DType::kInt64, {2}),
+      ContiguousMeta(DType::kInt64, {}),
+      std::move(debug_mask)};
+}
+
+// Rows of the logarithms that the efficient operator returns come in these.
+constexpr int64_t kLogsumexpRows = 32;
+
+// query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, *, scale
+absl::StatusOr<TensorMetas> InferEfficientAttention(const InferInput& in) {
+  const TensorMeta& q = in.tensor(0);
+  const TensorMeta& v = in.tensor(2);
+  RETURN_IF_ERROR(CheckSharedHeads(q, in.tensor(1), v, in.shapes));
+  const SymExpr rows =
+      in.flag(4) ? CeilDiv(q.sizes[2], kLogsumexpRows) * kLogsumexpRows
+                 : SymExpr(0);
+  const TensorMeta seed = ContiguousMeta(DType::kInt64, {});
+  return TensorMetas{
+      HeadsInside(q.dtype, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]}),
+      ContiguousMeta(DType::kFloat32, {q.sizes[0], q.sizes[1], rows}), seed,
+      seed};
+}
+
+// A gradient of the bias has rows of whole 32 bytes, which is what is returned of
+// them.
+constexpr int64_t kBiasColumns = 16;
+
+// grad_out_, query, key, value, attn_bias, out, logsumexp, philox_seed,
+// philox_offset, dropout_p, grad_input_mask, is_causal, *, scale
+absl::StatusOr<TensorMetas> InferEfficientAttentionBackward(
+    const InferInput& in) {
+  ASSIGN_OR_RETURN(TensorMetas metas, InferGradientsHeadsInside(in));
+  metas.push_back(LeftOut());
+  const Argument::List& mask = in.args[10].list();
+  if (mask.size() != 4) return Malformed("grad_input_mask: four flags are due");
+  if (!in.has(4) || !std::get<bool>(mask[3].v)) return metas;
+  TensorMeta bias = in.tensor(4);
+  DimVector rows = bias.sizes;
+  rows.back() = CeilDiv(rows.back(), kBiasColumns) * kBiasColumns;
+  bias.strides = ContiguousStrides(rows);
+  bias.offset = 0;
+  metas.back() = std::move(bias);
+  return metas;
 }
 
 // prims.attention(query, key, value, bias, seed, offset, causal, window, scale,
@@ -162,7 +231,7 @@ constexpr OpRow kRows[] = {
      "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
      "Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? "
      "attn_mask=None, float? scale=None) -> (Tensor, Tensor, Tensor)",
-     InferCpuAttentionBackward, kDecompose},
+     InferGradientsHeadsInside, kDecompose},
     {"aten._scaled_dot_product_cudnn_attention.default",
      "(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool "
      "compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, bool "
@@ -176,7 +245,34 @@ constexpr OpRow kRows[] = {
      "attn_bias, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt "
      "max_k, float dropout_p, bool is_causal, *, float? scale=None) -> "
      "(Tensor, Tensor, Tensor)",
-     InferCudnnAttentionBackward, kDecompose},
+     InferGradientsAlike, kDecompose},
+    {"aten._scaled_dot_product_flash_attention.default",
+     "(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
+     "is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> "
+     "(Tensor output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, "
+     "SymInt max_q, SymInt max_k, Tensor rng_state, Tensor unused, Tensor "
+     "debug_attn_mask)",
+     InferFlashAttention, kDecompose},
+    {"aten._scaled_dot_product_flash_attention_backward.default",
+     "(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
+     "Tensor logsumexp, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, "
+     "SymInt max_k, float dropout_p, bool is_causal, Tensor philox_seed, "
+     "Tensor philox_offset, *, float? scale=None) -> (Tensor grad_query, "
+     "Tensor grad_key, Tensor grad_value)",
+     InferGradientsAlike, kDecompose},
+    {"aten._scaled_dot_product_efficient_attention.default",
+     "(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool "
+     "compute_log_sumexp, float dropout_p=0.0, bool is_causal=False, *, float? "
+     "scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, "
+     "Tensor philox_offset)",
+     InferEfficientAttention, kDecompose},
+    {"aten._scaled_dot_product_efficient_attention_backward.default",
+     "(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor? "
+     "attn_bias, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor "
+     "philox_offset, float dropout_p, bool[4] grad_input_mask, bool "
+     "is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, "
+     "Tensor)",
+     InferEfficientAttentionBackward, kDecompose},
 };
 
 }  // namespace

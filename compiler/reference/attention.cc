@@ -1,6 +1,7 @@
 // Scaled dot product attention as its definition has it, with the logarithm of
 // each row's sum that the fused operators return, and the gradient from it.
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -36,6 +37,16 @@ struct Attention {
   }
 };
 
+// Columns that row m does not see: those beyond `shift` behind it.
+void HideLater(Attention& a, int64_t shift) {
+  int64_t k = 0;
+  ForEachIndex(a.bias.sizes, [&](const Sizes& at) {
+    if (at[3] > at[2] + shift) a.bias.f[k] = -INFINITY;
+    ++k;
+  });
+}
+
+// `mask`: the parameter's name; "" without one.
 Attention AttentionOf(RefCall& call, absl::string_view mask) {
   Attention a;
   a.q = call.Load("query");
@@ -60,13 +71,7 @@ Attention AttentionOf(RefCall& call, absl::string_view mask) {
     a.bias = given.Broadcast(scores);
   }
   a.kept = Elements::Floats(scores, 1);
-  if (call.Has("is_causal") && call.Bool("is_causal")) {
-    int64_t k = 0;
-    ForEachIndex(scores, [&](const Sizes& at) {
-      if (at[3] > at[2]) a.bias.f[k] = -INFINITY;
-      ++k;
-    });
-  }
+  if (call.Has("is_causal") && call.Bool("is_causal")) HideLater(a, 0);
   return a;
 }
 
@@ -116,9 +121,13 @@ struct AttentionGradients {
 
 // P = exp(score - logsumexp); dS = P * (dP - sum(grad * out)).
 AttentionGradients GradientsOf(RefCall& call, const Attention& a) {
-  const Elements g = call.Load(call.Has("grad_out") ? "grad_out" : "grad"),
+  const auto name = [&](absl::string_view given) { return call.Has(given); };
+  const absl::string_view names[] = {"grad_out", "grad_out_", "grad"};
+  const Elements g = call.Load(*std::find_if(names, names + 2, name)),
                  out = call.Load("out");
   const Elements lse = call.Load("logsumexp");
+  // The efficient operator's has more rows than there are queries.
+  const int64_t lse_rows = a.batches == 0 ? 0 : lse.count() / a.batches;
   AttentionGradients d = {Elements::Floats(a.q.sizes),
                           Elements::Floats(a.k.sizes),
                           Elements::Floats(a.v.sizes)};
@@ -130,7 +139,7 @@ AttentionGradients GradientsOf(RefCall& call, const Attention& a) {
         delta += g.F(row + e) * out.F(row + e);
       }
       for (int64_t c = 0; c < a.columns; ++c) {
-        const double p = std::exp(a.Score(b, r, c) - lse.F(b * a.rows + r));
+        const double p = std::exp(a.Score(b, r, c) - lse.F(b * lse_rows + r));
         const int64_t value = a.KeyRow(b, c) * a.value_width;
         double dp = 0;
         const double kept = a.kept.F((b * a.rows + r) * a.columns + c);
@@ -228,12 +237,67 @@ RefResults WholeBackward(RefCall& call) {
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 
+// Its causal mask ends with the last query and the last key.
+Attention FlashAttentionOf(RefCall& call) {
+  Attention a = AttentionOf(call, "");
+  if (call.Bool("is_causal") && a.rows != a.columns) {
+    a.bias = Elements::Floats(a.bias.sizes);
+    HideLater(a, a.columns - a.rows);
+  }
+  return a;
+}
+
+// The random state means something with dropout alone, which is not computed.
+RefResults Flash(RefCall& call) {
+  const Attended out = Attend(FlashAttentionOf(call));
+  RefResults results(call.num_results());
+  results[0] = call.Make(0, out.output);
+  results[1] = call.Make(1, out.logsumexp);
+  results[6] = call.Make(6, Elements::Ints({2}));
+  results[7] = call.Make(7, Elements::Ints({}));
+  results[8] = call.Make(8, Elements::Floats({0}));
+  return results;
+}
+
+RefResults FlashBackward(RefCall& call) {
+  const AttentionGradients d = GradientsOf(call, FlashAttentionOf(call));
+  return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
+}
+
+RefResults Efficient(RefCall& call) {
+  const Attended out = Attend(AttentionOf(call, "attn_bias"));
+  // Rows that no query has are infinite.
+  const Elements& found = out.logsumexp;
+  Elements logsumexp = Elements::Floats(call.result(1).sizes, INFINITY);
+  const int64_t due = logsumexp.sizes[2], rows = found.sizes[2];
+  for (int64_t k = 0; due > 0 && k < found.count(); ++k)
+    logsumexp.f[k / rows * due + k % rows] = found.f[k];
+  return {call.Make(0, out.output), call.Make(1, logsumexp),
+          call.Make(2, Elements::Ints({})), call.Make(3, Elements::Ints({}))};
+}
+
+RefResults EfficientBackward(RefCall& call) {
+  const AttentionGradients d =
+      GradientsOf(call, AttentionOf(call, "attn_bias"));
+  RefResults results(call.num_results());
+  results[0] = call.Make(0, d.q);
+  results[1] = call.Make(1, d.k);
+  results[2] = call.Make(2, d.v);
+  return results;
+}
+
 constexpr ReferenceRow kRows[] = {
     {"prims.attention.default", Whole},
     {"prims.attention_backward.default", WholeBackward},
     {"aten._scaled_dot_product_cudnn_attention.default", Cudnn},
     {"aten._scaled_dot_product_cudnn_attention_backward.default",
      CudnnBackward},
+    {"aten._scaled_dot_product_flash_attention.default", Flash},
+    {"aten._scaled_dot_product_flash_attention_backward.default",
+     FlashBackward},
+    {"aten._scaled_dot_product_efficient_attention.default", Efficient},
+    {"aten._scaled_dot_product_efficient_attention_backward.default",
+     EfficientBackward},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", FlashForCpu},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
      FlashForCpuBackward},

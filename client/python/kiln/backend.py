@@ -25,6 +25,7 @@ from .aot_cache import compiler_of, serving, shared_storages
 from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
+from .flash_states import take_states_as_bits
 from .fuse_attention import fuse_attention
 from .fuse_linear_cross_entropy import fuse_linear_cross_entropy
 from .graph_choice import Chooser, annotated
@@ -139,6 +140,8 @@ def _aot(
     def compile_graph(kind: str) -> Callable[..., CompiledGraph]:
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
             is_inference = kind == "inference"
+            if is_inference:
+                take_states_as_bits(module)
             if is_inference and not values["fallback_random"]:
                 draw_from_seeds(module)
             name = f"{kind}_{next(_numbers)}"

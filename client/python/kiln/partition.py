@@ -18,6 +18,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from .common_subexpressions import merge_equal
 from .donated_inputs import donate_saved
+from .flash_states import take_states_as_bits
 from .fx_export import value_of
 from .joint_nodes import same_layout, storages
 from .mutated_inputs import drop_unsaved, keep_first_values
@@ -45,6 +46,7 @@ def cut(
     if not options["fallback_random"]:
         draw_from_seeds(joint, num_fwd_outputs)
     _drop_copies(joint.graph)
+    take_states_as_bits(joint)
     shrink_pool_indices(joint)
     merge_equal(joint.graph)
     copies = keep_first_values(joint, num_fwd_outputs)

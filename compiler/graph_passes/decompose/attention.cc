@@ -1,6 +1,7 @@
 // PyTorch's fused attention: as a step of its own where a kernel has it
 // (graph/attention_choice.h), else in its mathematical form, two products and a
-// softmax between, with the logarithm of each row's sum for the gradient.
+// softmax between, with the logarithm of each row's sum for the gradient. The flash
+// and efficient operators of CUDA are steps or stay PyTorch's.
 
 #include <cmath>
 #include <optional>
@@ -47,11 +48,18 @@ ValueId Causal(Emitter& e, ValueId scores) {
 // How a fused operator is called, and what its products are computed in: the
 // one for the CPU keeps f32 throughout, those for CUDA multiply half types.
 struct Dialect {
-  absl::string_view mask;
+  absl::string_view mask;  // "": it has none
   bool half_products;
+  absl::string_view gradient = "grad_out";
 };
 constexpr Dialect kFlashForCpu = {"attn_mask", false};
 constexpr Dialect kCudnn = {"attn_bias", true};
+constexpr Dialect kFlash = {"", true};
+constexpr Dialect kEfficient = {"attn_bias", true, "grad_out_"};
+
+bool HasMask(const Decomposition& d, const Dialect& dialect) {
+  return !dialect.mask.empty() && d.Has(dialect.mask);
+}
 
 // An operand of the products, as [B * H, rows, columns].
 ValueId Factor(Decomposition& d, const Dialect& dialect,
@@ -82,7 +90,7 @@ ValueId Scores(Decomposition& d, const Dialect& dialect) {
   const ValueId product = e.Bmm(Factor(d, dialect, "query"),
                                 e.Transpose(Factor(d, dialect, "key"), 1, 2));
   ValueId scores = e.Mul(e.Compute(Unheads(e, product, sizes)), Scale(d));
-  if (d.Has(dialect.mask)) {
+  if (HasMask(d, dialect)) {
     scores = Masked(e, scores, d.Tensor(dialect.mask));
   }
   if (d.Bool("is_causal")) scores = Causal(e, scores);
@@ -146,7 +154,8 @@ AttentionChoice ChoiceOf(Decomposition& d) {
   const TensorMeta& k = d.e.meta(d.Tensor("key"));
   const TensorMeta& v = d.e.meta(d.Tensor("value"));
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
-    return {AttentionBy::kParts, "in parts, an operand is not of rank 4"};
+    return {AttentionBy::kParts, "in parts, an operand is not of rank 4",
+            "an operand is not of rank 4"};
   const AttentionForm form = {q.dtype,    q.sizes[0], q.sizes[1],
                               k.sizes[1], q.sizes[2], k.sizes[2],
                               q.sizes[3], v.sizes[3], d.Float("dropout_p")};
@@ -165,7 +174,7 @@ Argument StridesOf(const Decomposition& d, size_t r) {
 // The mask as numbers that are added, [B, H, L, S].
 Argument Bias(Decomposition& d, const Dialect& dialect) {
   Emitter& e = d.e;
-  if (!d.Has(dialect.mask)) return Argument();
+  if (!HasMask(d, dialect)) return Argument();
   const DimVector& q = e.meta(d.Tensor("query")).sizes;
   const DimVector& k = e.meta(d.Tensor("key")).sizes;
   const DType dtype = e.dtype(d.Tensor("query"));
@@ -215,9 +224,12 @@ Attended AttendWhole(Decomposition& d, const Dialect& dialect,
 Parts AttendBackwardWhole(Decomposition& d, const Dialect& dialect,
                           ValueId logsumexp, const Draw& draw) {
   static const OpDef& kBackward = KnownOp("prims.attention_backward.default");
-  Emitter::Args args = {d.Tensor("grad_out"), d.Tensor("query"),
-                        d.Tensor("key"),      d.Tensor("value"),
-                        d.Tensor("out"),      logsumexp,
+  Emitter::Args args = {d.Tensor(dialect.gradient),
+                        d.Tensor("query"),
+                        d.Tensor("key"),
+                        d.Tensor("value"),
+                        d.Tensor("out"),
+                        logsumexp,
                         Bias(d, dialect)};
   AddDraw(d, draw, args);
   AddNumbers(d, args);
@@ -300,6 +312,74 @@ Parts CudnnBackward(Decomposition& d) {
                         d.Tensor("philox_seed"));
 }
 
+// Why PyTorch's kernel, which keeps no scores, computes a call; empty where a step
+// does. Of forward and backward the same.
+std::string LeftToPyTorch(Decomposition& d) {
+  if (d.Float("dropout_p") != 0) return "dropout";
+  return ChoiceOf(d).lack;
+}
+
+// Its causal mask ends with the last query and the last key.
+std::string FlashLeftToPyTorch(Decomposition& d) {
+  const SymExpr& queries = d.e.meta(d.Tensor("query")).sizes[2];
+  const SymExpr& keys = d.e.meta(d.Tensor("key")).sizes[2];
+  if (d.Bool("is_causal") &&
+      !d.e.graph().shapes.DecideEq(queries, keys, "attention")) {
+    return "a causal mask of other numbers of queries and keys";
+  }
+  return LeftToPyTorch(d);
+}
+
+Parts Flash(Decomposition& d) {
+  const std::string ground = FlashLeftToPyTorch(d);
+  if (!ground.empty()) return d.Unsupported(ground);
+  if (d.Bool("return_debug_mask")) return d.Unsupported("return_debug_mask");
+  const Attended a = AttendWhole(d, kFlash, kNoDraw);
+  Parts parts(d.num_results());
+  parts[0] = a.output;
+  parts[1] = d.e.Squeeze(a.logsumexp, {3});
+  parts[6] = d.e.Full({2}, 0, DType::kInt64);
+  parts[7] = d.e.Full({}, 0, DType::kInt64);
+  parts[8] = d.e.Full({0}, 0.0, d.result(8).dtype);
+  return parts;
+}
+
+Parts FlashBackward(Decomposition& d) {
+  const std::string ground = FlashLeftToPyTorch(d);
+  if (!ground.empty()) return d.Unsupported(ground);
+  return AttendBackwardWhole(d, kFlash, d.Tensor("logsumexp"), kNoDraw);
+}
+
+// Rows that no query has are infinite, so that their weights would be 0.
+ValueId WithRows(Emitter& e, ValueId logsumexp, const DimVector& due) {
+  const DimVector& found = e.meta(logsumexp).sizes;
+  if (found[2] == due[2]) return logsumexp;
+  if (due[2].Is(0)) return e.Full(due, 0.0, DType::kFloat32);
+  return e.Call("aten.constant_pad_nd.default",
+                {logsumexp, ListArgument(DimVector{0, due[2] - found[2]}),
+                 static_cast<double>(INFINITY)});
+}
+
+Parts Efficient(Decomposition& d) {
+  const std::string ground = LeftToPyTorch(d);
+  if (!ground.empty()) return d.Unsupported(ground);
+  const Attended a = AttendWhole(d, kEfficient, kNoDraw);
+  const ValueId logsumexp = d.e.Squeeze(a.logsumexp, {3});
+  const ValueId zero = d.e.Full({}, 0, DType::kInt64);
+  return {a.output, WithRows(d.e, logsumexp, d.result(1).sizes), zero, zero};
+}
+
+Parts EfficientBackward(Decomposition& d) {
+  const std::string ground = LeftToPyTorch(d);
+  if (!ground.empty()) return d.Unsupported(ground);
+  if (d.result(3).defined) return d.Unsupported("the gradient of attn_bias");
+  const SymExpr rows = d.e.meta(d.Tensor("query")).sizes[2];
+  const ValueId logsumexp = d.e.Slice(d.Tensor("logsumexp"), 2, 0, rows, 1);
+  Parts parts = AttendBackwardWhole(d, kEfficient, logsumexp, kNoDraw);
+  parts.resize(d.num_results());
+  return parts;
+}
+
 constexpr DecomposeRow kRows[] = {
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", FlashForCpu},
     {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default",
@@ -307,6 +387,12 @@ constexpr DecomposeRow kRows[] = {
     {"aten._scaled_dot_product_cudnn_attention.default", Cudnn},
     {"aten._scaled_dot_product_cudnn_attention_backward.default",
      CudnnBackward},
+    {"aten._scaled_dot_product_flash_attention.default", Flash},
+    {"aten._scaled_dot_product_flash_attention_backward.default",
+     FlashBackward},
+    {"aten._scaled_dot_product_efficient_attention.default", Efficient},
+    {"aten._scaled_dot_product_efficient_attention_backward.default",
+     EfficientBackward},
 };
 
 }  // namespace

@@ -228,6 +228,19 @@ RefTensor OutputOf(const KernelPlan& plan, const ProgramOutput& output,
   return tensor;
 }
 
+// How far `found` is from `due`, relative to the length of `due`; that of nothing
+// is 1. Infinite elements that are equal are no distance.
+double Distance(const RefTensor& found, const RefTensor& due) {
+  const Elements x = Load(found), y = Load(due);
+  double apart = 0, length = 0;
+  for (int64_t k = 0; k < y.count(); ++k) {
+    if (std::isinf(y.F(k)) && x.F(k) == y.F(k)) continue;
+    apart += (x.F(k) - y.F(k)) * (x.F(k) - y.F(k));
+    length += y.F(k) * y.F(k);
+  }
+  return std::sqrt(apart / (length > 0 ? length : 1));
+}
+
 class FlashKernels : public testing::Test {
  protected:
   // Kept for all tests.
@@ -258,6 +271,37 @@ class FlashKernels : public testing::Test {
     return memory;
   }
 
+  // Of a forward and its backward: what the plan means, and then what its kernels do,
+  // is what the reference gives.
+  void ExpectAsReference(const std::string& text, const Target& target) {
+    const auto graph = ParseGraph(text);
+    ASSERT_TRUE(graph.ok()) << graph.status() << text;
+    const std::vector<RefValue> inputs = RandomInputs(*graph);
+    const auto due = RunReference(*graph, inputs);
+    ASSERT_TRUE(due.ok()) << due.status();
+    const KernelPlan plan = PlanFor(text, target.name);
+    ASSERT_EQ(std::count_if(plan.steps.begin(), plan.steps.end(),
+                            [](const PlannedStep& step) {
+                              return std::holds_alternative<FlashKernel>(step);
+                            }),
+              3)
+        << ToText(plan);
+    const auto meant = RunPlan(plan, {}, inputs);
+    ASSERT_TRUE(meant.ok()) << meant.status();
+    const auto memory = Run(plan, target, inputs);
+    for (size_t k = 0; k < plan.outputs.size(); ++k) {
+      SCOPED_TRACE(absl::StrCat("output ", k));
+      const auto& expected = std::get<RefTensor>(due->outputs[k]);
+      EXPECT_LT(Distance(std::get<RefTensor>(meant->outputs[k]), expected),
+                4e-3);
+      // Weights and results are rounded to 8 bits once each, the reference's results
+      // too; logarithms are not rounded.
+      const double near = expected.dtype == DType::kFloat32 ? 1e-5 : 4e-3;
+      EXPECT_LT(Distance(OutputOf(plan, plan.outputs[k], memory), expected),
+                near);
+    }
+  }
+
   // What runs of the unit that defines `symbol`.
   std::string ImageOf(const std::vector<UnitSource>& units,
                       const std::string& symbol, const Target& target) {
@@ -277,18 +321,6 @@ class FlashKernels : public testing::Test {
 
   static inline const absl::Status* found_ = nullptr;
 };
-
-// How far `found` is from `due`, relative to the length of `due`; that of nothing
-// is 1.
-double Distance(const RefTensor& found, const RefTensor& due) {
-  const Elements x = Load(found), y = Load(due);
-  double apart = 0, length = 0;
-  for (int64_t k = 0; k < y.count(); ++k) {
-    apart += (x.F(k) - y.F(k)) * (x.F(k) - y.F(k));
-    length += y.F(k) * y.F(k);
-  }
-  return std::sqrt(apart / (length > 0 ? length : 1));
-}
 
 // Of a plan for a forward and its backward, one word replaced.
 std::string PlanTextWith(absl::string_view from, absl::string_view to) {
@@ -349,40 +381,31 @@ TEST_F(FlashKernels, AreWhatNvrtcTakesForEveryTarget) {
 }
 
 TEST_F(FlashKernels, GiveWhatTheReferenceDoes) {
-  const Target target = *TargetFromName("sm_90");
   for (const Shape& s : Shapes()) {
     SCOPED_TRACE(s.name);
-    const std::string text = GraphOf(s);
-    const auto graph = ParseGraph(text);
-    ASSERT_TRUE(graph.ok()) << graph.status() << text;
-    const std::vector<RefValue> inputs = RandomInputs(*graph);
-    const auto due = RunReference(*graph, inputs);
-    ASSERT_TRUE(due.ok()) << due.status();
-    const KernelPlan plan = PlanFor(text, target.name);
-    ASSERT_EQ(std::count_if(plan.steps.begin(), plan.steps.end(),
-                            [](const PlannedStep& step) {
-                              return std::holds_alternative<FlashKernel>(step);
-                            }),
-              3)
-        << ToText(plan);
-    // What the plan means, and then what its kernels do.
-    const auto meant = RunPlan(plan, {}, inputs);
-    ASSERT_TRUE(meant.ok()) << meant.status();
-    for (size_t k = 0; k < plan.outputs.size(); ++k) {
-      EXPECT_LT(Distance(std::get<RefTensor>(meant->outputs[k]),
-                         std::get<RefTensor>(due->outputs[k])),
-                4e-3);
-    }
-    const auto memory = Run(plan, target, inputs);
-    for (size_t k = 0; k < plan.outputs.size(); ++k) {
-      const auto& expected = std::get<RefTensor>(due->outputs[k]);
-      // Weights and results are rounded to 8 bits once each, the reference's results
-      // too; logarithms are not rounded.
-      const double near = expected.dtype == DType::kFloat32 ? 1e-5 : 4e-3;
-      EXPECT_LT(Distance(OutputOf(plan, plan.outputs[k], memory), expected),
-                near)
-          << "output " << k;
-    }
+    ExpectAsReference(GraphOf(s), *TargetFromName("sm_90"));
+  }
+}
+
+// A forward and its backward by PyTorch's operators for CUDA, whose logarithms have
+// forms of their own.
+TEST_F(FlashKernels, GiveWhatPyTorchsOperatorsDo) {
+  for (
+      const absl::string_view rest :
+      {R"(%k: bf16[2, 2, 33, 32] align 16) -> (%o, %l, %r, %u, %a, %b, %c) {
+             %o, %l, %1, %2, %3, %4, %r, %u, %8 = _scaled_dot_product_flash_attention(%q, %k, %k, 0.0, true, scale=0.25)
+             %a, %b, %c = _scaled_dot_product_flash_attention_backward(%g, %q, %k, %k, %o, %l, none, none, 33, 33, 0.0, true, %r, %u, scale=0.25)
+           })",
+       R"(%k: bf16[2, 4, 40, 32] align 16, %z: bf16[2, 1, 1, 40]) -> (%o, %l, %r, %u, %a, %b, %c) {
+             %e = expand(%z, [2, 4, 33, 40])
+             %o, %l, %r, %u = _scaled_dot_product_efficient_attention(%q, %k, %k, %e, true, 0.0, true)
+             %a, %b, %c, %d = _scaled_dot_product_efficient_attention_backward(%g, %q, %k, %k, %e, %o, %l, %r, %u, 0.0, [true, true, true, false], true)
+           })"}) {
+    ExpectAsReference(
+        absl::StrCat("graph @g() on cuda(%q: bf16[2, 4, 33, 32] align 16, "
+                     "%g: bf16[2, 4, 33, 32] align 16, ",
+                     rest),
+        *TargetFromName("sm_80"));
   }
 }
 
