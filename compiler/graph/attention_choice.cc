@@ -76,4 +76,14 @@ AttentionChoice ChooseAttention(const AttentionForm& form, ShapeEnv& shapes,
   return OnCpu(form, shapes);
 }
 
+std::string ExplainAttention(absl::string_view name, const AttentionForm& form,
+                             absl::string_view ground, const Target& target) {
+  return absl::StrCat(
+      name, " [b ", form.batch.ToString(), ", h ", form.heads.ToString(),
+      ", x ", form.key_heads.ToString(), ", m ", form.queries.ToString(),
+      ", n ", form.keys.ToString(), ", e ", form.width.ToString(), ", v ",
+      form.value_width.ToString(), "] ", ShortName(form.dtype), ": ", ground,
+      ": heads of ", form.width.ToString(), " on ", target.name);
+}
+
 }  // namespace kiln

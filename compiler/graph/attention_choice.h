@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "compiler/config/target.h"
 #include "compiler/graph/tensor_meta.h"
 #include "compiler/sym/shape_env.h"
@@ -39,6 +40,11 @@ struct AttentionChoice {
 // Sizes that are not known are decided by their hints, with a guard.
 AttentionChoice ChooseAttention(const AttentionForm& form, ShapeEnv& shapes,
                                 const Target& target);
+
+// For people: "attention NAME [b 2, h 8, x 2, m s0, n s0, e 64, v 64] bf16: GROUND:
+// heads of 64 on sm_90". `name`: with what stands in front of it.
+std::string ExplainAttention(absl::string_view name, const AttentionForm& form,
+                             absl::string_view ground, const Target& target);
 
 }  // namespace kiln
 

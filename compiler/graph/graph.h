@@ -81,6 +81,9 @@ class Graph {
   // kernels are called by: "native_layer_norm", "_softmax". Empty in a graph that
   // was written as text.
   std::vector<std::string> client_operators;
+  // For people: a line for each attention that was taken apart, with the reason
+  // (attention_choice.h). Not in the graph's text.
+  std::vector<std::string> taken_apart;
 
   const std::vector<Node>& nodes() const { return nodes_; }
   const Value& value(ValueId id) const { return values_[id.index]; }

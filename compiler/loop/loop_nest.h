@@ -126,9 +126,10 @@ struct LoopProgram {
   // Graph inputs, by number, whose memory the program writes: the last store
   // to the input's buffer gives its final value.
   std::vector<uint32_t> mutated_inputs;
-  // For people: a line for each contraction that became loops, with the reason
+  // For people: a line for each contraction that is a step no more, with the reason:
+  // attention that was taken apart (attention_choice.h), what became loops
   // (choose_contraction.h). Not in the program's text.
-  std::vector<std::string> own_contractions;
+  std::vector<std::string> replaced_contractions;
 };
 
 }  // namespace kiln

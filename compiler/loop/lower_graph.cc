@@ -247,6 +247,7 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   g.program.steps.reserve(graph.nodes().size());  // a step is large to move
   g.program.name = graph.name;
   g.program.shapes = graph.shapes;
+  g.program.replaced_contractions = graph.taken_apart;
   g.values.resize(graph.num_values());
   g.channels_last = ChannelsLastResults(graph, options);
   ChooseOutputs(g);

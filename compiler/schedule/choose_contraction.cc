@@ -123,22 +123,16 @@ AttentionForm FormOf(const Attention& a) {
           a.dropout};
 }
 
-std::string ExplainAttention(const Attention& a, std::string ground,
-                             const Target& target) {
-  std::string axes;
-  for (size_t k = 0; k < Attention::kAxes; ++k) {
-    absl::StrAppend(&axes, k > 0 ? ", " : "", AxisLetters().substr(k, 1), " ",
-                    a.extents[k].ToString());
-  }
+std::string LineOf(const Attention& a, std::string ground,
+                   const Target& target) {
   if (a.arrays[Attention::kBias].has_value())
     absl::StrAppend(&ground, ", bias");
   if (a.causal != Attention::Causal::kNone)
     absl::StrAppend(&ground, ", causal ", CausalName(a.causal));
   if (a.dropout > 0) absl::StrAppend(&ground, ", dropout");
-  return absl::StrCat(
-      a.backward ? "attention_backward " : "attention ", a.origin, " [", axes,
-      "] ", ShortName(a.at(Attention::kQuery).dtype), ": ", ground,
-      ": heads of ", a.extents[Attention::kE].ToString(), " on ", target.name);
+  return ExplainAttention(
+      absl::StrCat(a.backward ? "attention_backward " : "attention ", a.origin),
+      FormOf(a), ground, target);
 }
 
 std::string Line(const Contraction& c, const ContractionChoice& choice) {
@@ -270,7 +264,7 @@ int64_t ChooseContractions(LoopProgram& program, const Target& target,
       steps.push_back(std::move(step));
       continue;
     }
-    program.own_contractions.push_back(Line(*c, choice));
+    program.replaced_contractions.push_back(Line(*c, choice));
     ++changed;
     if (c->form == Contraction::Form::kProduct) {
       steps.push_back(NestOf(*c, program.buffers, program.shapes).value());
@@ -289,10 +283,10 @@ int64_t ChooseContractions(LoopProgram& program, const Target& target,
 std::vector<std::string> ExplainContractions(const LoopProgram& program,
                                              const Target& target,
                                              const ArtifactOptions& options) {
-  std::vector<std::string> lines = program.own_contractions;
+  std::vector<std::string> lines = program.replaced_contractions;
   for (const LoopStep& step : program.steps) {
     if (const auto* attention = std::get_if<Attention>(&step))
-      lines.push_back(ExplainAttention(
+      lines.push_back(LineOf(
           *attention,
           ChooseAttentionStep(*attention, program.shapes, target, options)
               .ground,

@@ -55,14 +55,15 @@ ContractionChoice ChooseAttentionStep(const Attention& attention,
                                       const Target& target,
                                       const ArtifactOptions& options);
 
-// Replaces the contractions that generated loops compute by nests, lists them in the
-// program's own_contractions, and marks the attentions that flash kernels compute. May
-// add temporaries. Returns how many were changed. Linear in steps.
+// Replaces the contractions that generated loops compute by nests, adds them to the
+// program's replaced_contractions, and marks the attentions that flash kernels compute.
+// May add temporaries. Returns how many were changed. Linear in steps.
 int64_t ChooseContractions(LoopProgram& program, const Target& target,
                            const ArtifactOptions& options);
 
-// A line for each contraction, without a newline: first those that became loops, then
-// those that are still steps, each with what computes it. Attention is listed too.
+// A line for each contraction, without a newline: first attention that was taken apart,
+// then contractions that became loops, then those that are still steps, each with what
+// computes it. Attention is listed too.
 //
 //   product mm [m 1, n 256, k 512] bf16: own loops, a product with a vector
 //   product addmm [m 64, n 128, k 32] f32: cuBLASLt, bias: a product of matrices

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/graph/attention_choice.h"
 #include "compiler/graph/op_table.h"
 #include "compiler/graph_passes/decompose/decomposition.h"
@@ -98,12 +99,14 @@ ValueId Scores(Decomposition& d, const Dialect& dialect) {
 }
 
 // Why a call is not taken apart; empty when it is.
-absl::string_view Unfit(Decomposition& d) {
-  const DimVector& q = d.e.meta(d.Tensor("query")).sizes;
-  const DimVector& k = d.e.meta(d.Tensor("key")).sizes;
-  if (q.size() != 4 || k.size() != 4) return "an operand is not of rank 4";
-  if (!d.e.graph().shapes.KnownEq(q[1], k[1])) return "grouped heads";
-  return "";
+std::string Unfit(Decomposition& d) {
+  const TensorMeta& query = d.e.meta(d.Tensor("query"));
+  const TensorMeta& key = d.e.meta(d.Tensor("key"));
+  const bool fits = query.rank() == 4 && key.rank() == 4;
+  if (fits && d.e.graph().shapes.KnownEq(query.sizes[1], key.sizes[1]))
+    return "";
+  return absl::StrCat(fits ? "grouped heads" : "an operand is not of rank 4",
+                      ", query ", ToText(query), ", key ", ToText(key));
 }
 
 // `weights` with dropout: each stays, scaled, where the number that `seed`
@@ -149,20 +152,37 @@ Attended Attend(Decomposition& d, const Dialect& dialect,
           e.Add(top, e.Log(sum))};
 }
 
-AttentionChoice ChoiceOf(Decomposition& d) {
+AttentionForm FormOf(Decomposition& d) {
   const TensorMeta& q = d.e.meta(d.Tensor("query"));
   const TensorMeta& k = d.e.meta(d.Tensor("key"));
   const TensorMeta& v = d.e.meta(d.Tensor("value"));
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
-    return {AttentionBy::kParts, "in parts, an operand is not of rank 4",
-            "an operand is not of rank 4"};
-  const AttentionForm form = {q.dtype,    q.sizes[0], q.sizes[1],
-                              k.sizes[1], q.sizes[2], k.sizes[2],
-                              q.sizes[3], v.sizes[3], d.Float("dropout_p")};
-  return ChooseAttention(form, d.e.graph().shapes, d.target());
+  return {q.dtype,    q.sizes[0], q.sizes[1], k.sizes[1],          q.sizes[2],
+          k.sizes[2], q.sizes[3], v.sizes[3], d.Float("dropout_p")};
 }
 
-bool IsWhole(Decomposition& d) { return ChoiceOf(d).by != AttentionBy::kParts; }
+AttentionChoice ChoiceOf(Decomposition& d) {
+  for (const absl::string_view name : {"query", "key", "value"}) {
+    if (d.e.meta(d.Tensor(name)).rank() != 4) {
+      return {AttentionBy::kParts, "in parts, an operand is not of rank 4",
+              "an operand is not of rank 4"};
+    }
+  }
+  return ChooseAttention(FormOf(d), d.e.graph().shapes, d.target());
+}
+
+// Whether the node becomes a step. One that can be taken apart and is leaves a line
+// that says why.
+bool IsWhole(Decomposition& d) {
+  const AttentionChoice choice = ChoiceOf(d);
+  if (choice.by != AttentionBy::kParts) return true;
+  if (Unfit(d).empty()) {
+    d.e.graph().taken_apart.push_back(ExplainAttention(
+        absl::StrCat(d.Has("grad_out") ? "attention_backward " : "attention ",
+                     PacketName(d.op().name)),
+        FormOf(d), choice.ground, d.target()));
+  }
+  return false;
+}
 
 // Strides of a result of `d` for a step that writes heads row by row.
 Argument StridesOf(const Decomposition& d, size_t r) {
