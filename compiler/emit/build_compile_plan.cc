@@ -22,6 +22,11 @@ void AddCounter(wire::CompilePlan& out, absl::string_view name, int64_t value) {
 // In order of name.
 void AddCounters(const KernelPlan& plan, wire::CompilePlan& out) {
   const LaunchCounts counts = CountLaunches(plan);
+  for (const absl::string_view op : {"addmm", "bmm", "mm"}) {
+    AddCounter(
+        out, absl::StrCat("decompose_", op),
+        std::count(plan.tiny_products.begin(), plan.tiny_products.end(), op));
+  }
   AddCounter(out, "extern_call_count", counts.externs);
   AddCounter(out, "generated_kernel_count", out.plan().kernels_size());
   AddCounter(out, "launch_count", counts.launches());

@@ -21,7 +21,8 @@ namespace kiln {
 // Counters of every plan, sorted by name:
 //   extern_call_count, generated_kernel_count (distinct), launch_count
 //   (launches and fills), num_bytes_accessed
-//   (LaunchCounts.bytes, at the hints)
+//   (LaunchCounts.bytes, at the hints), decompose_addmm, decompose_bmm,
+//   decompose_mm (tiny products of these operators that became loops)
 //
 // Errors: of BuildLaunchPlan. Pure.
 absl::StatusOr<wire::CompilePlan> BuildCompilePlan(

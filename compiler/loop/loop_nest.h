@@ -130,6 +130,9 @@ struct LoopProgram {
   // attention that was taken apart (attention_choice.h), what became loops
   // (choose_contraction.h). Not in the program's text.
   std::vector<std::string> replaced_contractions;
+  // The operators of the tiny products that became loops, "bmm": what Inductor's
+  // decompose_bmm and its like count. Not in the program's text either.
+  std::vector<std::string> tiny_products;
 };
 
 }  // namespace kiln

@@ -41,6 +41,12 @@ absl::string_view LibraryOf(const Contraction& c, const Target& target) {
 // thresholds its users know.
 constexpr int64_t kManyProducts = 10240;
 constexpr int64_t kTiny = 32;
+// The same on a CPU.
+constexpr int64_t kMostOnCpu = 1;
+constexpr int64_t kMostOthersOnCpu = 2048;
+// Multiplications that a call of a library is not worth: Inductor's rule for a CPU
+// has no bound, since there it is off unless a program asks for it.
+constexpr int64_t kFewTerms = 512;
 
 // Whether a product is bound by memory, and what tells.
 struct Bound {
@@ -48,27 +54,58 @@ struct Bound {
   absl::string_view ground;
 };
 
-Bound BoundOf(const Contraction& c, const Target& target) {
+// Of a product, where they are known.
+struct Sizes {
+  int64_t batch = 0;  // 0: none, or one that may change
+  int64_t m = 0, n = 0, k = 0;
+};
+
+std::optional<Sizes> SizesOf(const Contraction& c) {
   const size_t first = c.is_batched() ? 1 : 0;
-  int64_t size[3];  // m, n, k
+  Sizes sizes;
+  int64_t* const places[] = {&sizes.m, &sizes.n, &sizes.k};
   for (size_t i = 0; i < 3; ++i) {
     const SymExpr& extent = c.extents[first + i];
-    if (!extent.is_constant()) return {false, "a size that may change"};
-    size[i] = extent.constant();
-    if (size[i] == 0) return {false, "a size of 0"};
+    if (!extent.is_constant()) return std::nullopt;
+    *places[i] = extent.constant();
   }
-  const auto [m, n, k] = size;
+  if (first == 1 && c.extents[0].is_constant())
+    sizes.batch = c.extents[0].constant();
+  return sizes;
+}
+
+// Whether Inductor's decompose_mm, decompose_addmm or decompose_bmm takes it.
+bool InductorDecomposes(const Contraction& c, const Target& target) {
+  const std::optional<Sizes> sizes = SizesOf(c);
+  if (!sizes.has_value()) return false;
+  const auto [batch, m, n, k] = *sizes;
+  if (target.kind == TargetKind::kCpu) {
+    return c.is_batched() ? batch == kMostOnCpu
+                          : m == kMostOnCpu && n <= kMostOthersOnCpu &&
+                                k <= kMostOthersOnCpu;
+  }
+  const int tiny = (m < kTiny) + (n < kTiny) + (k < kTiny);
+  return c.is_batched() ? batch >= kManyProducts && tiny >= 2
+                        : m >= kManyProducts && n < kTiny && k < kTiny;
+}
+
+Bound BoundOf(const Contraction& c, const Target& target) {
+  const std::optional<Sizes> sizes = SizesOf(c);
+  if (!sizes.has_value()) return {false, "a size that may change"};
+  const auto [batch, m, n, k] = *sizes;
+  if (m == 0 || n == 0 || k == 0) return {false, "a size of 0"};
   if (k == 1) return {true, "an outer product"};
   if (m == 1 || n == 1) return {true, "a product with a vector"};
-  if (target.kind == TargetKind::kCpu) return {false, "a product of matrices"};
-  const int tiny = (m < kTiny) + (n < kTiny) + (k < kTiny);
-  const bool many = c.is_batched() && c.extents[0].is_constant() &&
-                    c.extents[0].constant() >= kManyProducts && tiny >= 2;
-  const bool tall =
-      !c.is_batched() && m >= kManyProducts && n < kTiny && k < kTiny;
-  if (many || tall) return {true, "tiny products"};
-  return {false, tiny > 0 ? "few products with a small size"
-                          : "a product of matrices"};
+  if (target.kind == TargetKind::kCpu) {
+    const bool few = m <= kFewTerms / n && m * n <= kFewTerms / k;
+    if (few && c.is_batched() && InductorDecomposes(c, target))
+      return {true, "a tiny product"};
+    return {false, "a product of matrices"};
+  }
+  if (InductorDecomposes(c, target)) return {true, "tiny products"};
+  return {false, m < kTiny || n < kTiny || k < kTiny
+                     ? "few products with a small size"
+                     : "a product of matrices"};
 }
 
 // What cuDNN's engine takes for a product of a depthwise convolution: 0.76 to 1.0 ps
@@ -265,6 +302,9 @@ int64_t ChooseContractions(LoopProgram& program, const Target& target,
       continue;
     }
     program.replaced_contractions.push_back(Line(*c, choice));
+    if (c->form == Contraction::Form::kProduct &&
+        InductorDecomposes(*c, target))
+      program.tiny_products.push_back(c->origins.front());
     ++changed;
     if (c->form == Contraction::Form::kProduct) {
       steps.push_back(NestOf(*c, program.buffers, program.shapes).value());

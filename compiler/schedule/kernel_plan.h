@@ -98,6 +98,8 @@ struct KernelPlan {
   // For people: who computes each contraction, and why, a line each
   // (choose_contraction.h). Not in the plan's text.
   std::vector<std::string> contractions;
+  // LoopProgram.tiny_products.
+  std::vector<std::string> tiny_products;
   SymExpr arena_bytes = 0;
   int64_t peak_live_bytes = 0;  // at the hints
 };

@@ -357,8 +357,10 @@ absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
       RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
   std::vector<std::string> contractions =
       ExplainContractions(program, env.target, env.options.artifact);
+  std::vector<std::string> tiny_products = std::move(program.tiny_products);
   KernelPlan plan = FlattenAddresses(std::move(program));
   plan.contractions = std::move(contractions);
+  plan.tiny_products = std::move(tiny_products);
   RETURN_IF_ERROR(RunPasses(KernelPipeline().first(kPassesBeforeVariants), plan,
                             env, kPlanInspection, records));
   return plan;

@@ -140,3 +140,27 @@ def test_the_counters_that_were_asked_for_are_there_and_padding_is_none():
     add_artifact("inplace_padding 2\npattern_matches 0\n")
     assert kiln.counters["inplace_padding"] == 2
     kiln.counters.clear()
+
+
+TINY = {
+    "batch_of_one": (torch.bmm, [(1, 2, 2), (1, 2, 2)], "decompose_bmm", 1, 3),
+    "batch_of_two": (torch.bmm, [(2, 2, 2), (2, 2, 2)], "decompose_bmm", 0, 0),
+    "one_row": (torch.mm, [(1, 64), (64, 16)], "decompose_mm", 1, 2),
+    "two_rows": (torch.mm, [(2, 64), (64, 16)], "decompose_mm", 0, 0),
+    "one_row_and_a_bias": (F.linear, [(1, 64), (16, 64), (16,)], "decompose_addmm", 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_tiny_products_that_became_loops_are_counted_as_inductor_counts_them(name):
+    fn, sizes, counter, forward, both = TINY[name]
+    inputs = [torch.randn(size) for size in sizes]
+    for number, learns in ((forward, False), (both, True)):
+        torch._dynamo.reset()
+        given = [x.clone().requires_grad_(learns) for x in inputs]
+        kiln.counters.clear()
+        got = torch.compile(fn, backend="kiln", fullgraph=True)(*given)
+        if learns:
+            got.sum().backward()
+        torch.testing.assert_close(got, fn(*inputs), rtol=1e-4, atol=1e-4)
+        assert kiln.counters[counter] == number

@@ -29,7 +29,9 @@ class Counters(collections.Counter[str]):
     Of what graphs are made of, for an artifact of the cache too: ``pattern_matches``, patterns of
     operators that the service replaced; ``scatter_upon_const_tensor``, those of them that scatter
     a number into a tensor of one number; ``binary_folding``, those of them that went into a
-    convolution's weights and bias; ``inplace_padding``, buffers that were padded in place.
+    convolution's weights and bias; ``inplace_padding``, buffers that were padded in place;
+    ``decompose_addmm``, ``decompose_bmm`` and ``decompose_mm``, tiny products that became loops: those
+    that Inductor's passes of these names take.
 
     Of device graphs: ``cudagraph_skips``, functions that run without one, here or from now on;
     ``cudagraph_rerecords``, recordings made anew since an address had changed;
@@ -39,7 +41,7 @@ class Counters(collections.Counter[str]):
 
     OF_ARTIFACTS = (
         *("pattern_matches", "scatter_upon_const_tensor", "binary_folding"),
-        "inplace_padding",
+        *("inplace_padding", "decompose_addmm", "decompose_bmm", "decompose_mm"),
     )
     NAMES = (
         *("compiles", "cache_hit", "cache_miss", "recompiles", "host_kernels", "eager_graphs"),
