@@ -1,6 +1,7 @@
 """Products, convolutions and attention of sizes and strides that no model means: eager mode's results,
 or its error."""
 
+import cudnn_stand_in  # noqa: F401
 import pytest
 import torch
 import torch.nn.functional as F
@@ -48,6 +49,27 @@ def test_attention_of_a_length_of_0(queries, keys):
 def test_attention_of_heads_that_fused_kernels_do_not_have(width):
     q, k, v = (torch.randn(2, 2, length, width) for length in (5, 7, 7))
     assert_as_eager(F.scaled_dot_product_attention, q, k, v)
+
+
+@pytest.mark.parametrize("width", [20, 264])
+def test_cudnns_attention_of_heads_that_cudnn_does_not_have(width):
+    q, k, v = (torch.randn(2, 2, length, width) for length in (5, 7, 7))
+
+    def attend(q, k, v):
+        return torch.ops.aten._scaled_dot_product_cudnn_attention(q, k, v, None, True)[0]
+
+    assert_as_eager(attend, q, k, v)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("width", [264, 300])
+def test_heads_over_the_limit_of_fused_kernels_on_a_gpu(width):
+    q, k, v = (
+        torch.randn(2, 2, length, width, device="cuda", dtype=torch.bfloat16) for length in (5, 7, 7)
+    )
+    due = F.scaled_dot_product_attention(q.double(), k.double(), v.double())
+    got = torch.compile(F.scaled_dot_product_attention, backend="kiln", fullgraph=True)(q, k, v)
+    torch.testing.assert_close(got.double(), due, rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.parametrize("m, k, n", [(3, 0, 5), (0, 4, 5), (3, 4, 0), (0, 0, 0)])

@@ -1,6 +1,7 @@
 """kiln.explain names who computes products and convolutions, why, and as it was bound."""
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import kiln
@@ -73,4 +74,15 @@ def test_each_contraction_has_its_ground():
         "product mm [m 8, n 1, k 32] f32: own loops, a product with a vector",
     ]
     for line in graph.contractions:
+        assert line in str(told)
+
+
+def test_explain_says_why_an_attention_is_taken_apart():
+    q = torch.randn(1, 2, 8, 16, requires_grad=True)
+    told = kiln.explain(lambda q: F.scaled_dot_product_attention(q, q, q).sum(), q)
+    words = "[b 1, h 2, x 2, m 8, n 8, e 16, v 16] f32: in parts, few scores: heads of 16 on "
+    for graph, half in zip(told.graphs, ("", "_backward"), strict=True):
+        line = graph.contractions[0]
+        operator = f"attention{half} _scaled_dot_product_flash_attention_for_cpu{half} "
+        assert line.startswith(operator + words), line
         assert line in str(told)

@@ -29,7 +29,8 @@ class GraphReport:
     calls of it ran without, were recorded anew, and what they warned of.
 
     ``contractions``: of each product, convolution and attention, what it is, who computes it, a
-    library or loops of Kiln's own, and why. ``library_calls``: of each that a library computes, what
+    library or loops of Kiln's own, and why; an attention that was taken apart has a line that says
+    why, before the products that it became. ``library_calls``: of each that a library computes, what
     it is, with what behind it, the library and, where that tells, its algorithm, as it was bound."""
 
     name: str
