@@ -4,6 +4,7 @@ On the CPU, where PyTorch lacks them, Kiln's own blocks compute them from 2**24 
 
 import math
 
+import cudnn_stand_in  # noqa: F401
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,7 @@ from torch._subclasses import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kiln
+from kiln.compiled_graph import CompiledGraph
 
 _aten = torch.ops.aten
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
@@ -86,6 +88,26 @@ def test_efficient_attention_gives_rows_in_whole_32(biased):
     for gradient, right in zip(gradients, due[2], strict=True):
         near(gradient, right)
     assert kiln.counters["host_kernels"] == 0
+
+
+@pytest.mark.filterwarnings("ignore:kiln. graph")
+@pytest.mark.parametrize("half", ["forward", "backward"])
+def test_without_dropout_a_half_of_flash_attention_may_be_pytorchs(half, monkeypatch):
+    compile_ = CompiledGraph._compile
+
+    def refused(graph, exported):
+        if graph.name.startswith(half):
+            raise LookupError("of the test")
+        return compile_(graph, exported)
+
+    monkeypatch.setattr(CompiledGraph, "_compile", refused)
+    monkeypatch.setenv("KILN_STRICT", "0")
+    inputs = [heads(4, 2049) for _ in range(3)]
+    with torch._functorch.config.patch(enable_autograd_cache=False):
+        _, _, gradients = trained(torch.compile(flash, backend="kiln", fullgraph=True), inputs)
+    for gradient, right in zip(gradients, trained(defined, inputs)[2], strict=True):
+        near(gradient, right)
+    assert kiln.counters["eager_graphs"] == 1
 
 
 def test_lengths_may_be_symbols():

@@ -17,6 +17,7 @@ from kiln import graph_trees
 from kiln.compiled_graph import CompiledGraph, recording
 from kiln.eager_segment import EagerSegment
 from kiln.recipe import Recipe
+from kiln.redrawn_masks import MaskLost, in_pytorch
 from kiln.torch_inside import keeps_any_backend
 from processes import HERE, answer_of, start
 
@@ -271,3 +272,40 @@ def test_graphs_from_a_cache_draw_the_masks_of_their_forwards(folders):
         assert done["host_kernels"] == 2
         if start_of == "warm":
             assert not keeps_any_backend() or not done.get("compiles")
+
+
+FLASH = (aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_flash_attention_backward.default)
+EFFICIENT = (
+    aten._scaled_dot_product_efficient_attention.default,
+    aten._scaled_dot_product_efficient_attention_backward.default,
+)
+
+
+def flash_halves(p, backward=FLASH[1], forward=FLASH[0], as_kiln_gives_them=False):
+    q, v, eye = inputs_on("cpu")
+    out, logsumexp, _, _, m, n, state, offset, _ = forward(q, q, v.detach(), p, False)
+    if as_kiln_gives_them:
+        state, offset = state.view(torch.int64), offset.view(torch.int64)
+    grads = backward(eye, q, q, v.detach(), out, logsumexp, None, None, m, n, p, False, state, offset)
+    return out, offset, grads[2]
+
+
+def efficient_halves(p, backward=EFFICIENT[1], forward=EFFICIENT[0], as_kiln_gives_them=False):
+    q, v, eye = inputs_on("cpu")
+    out, logsumexp, seed, offset = forward(q, q, v.detach(), None, True, p)
+    if as_kiln_gives_them:
+        offset = offset.view(torch.int64)
+    asked = [True, True, True, False]
+    grads = backward(eye, q, q, v.detach(), None, out, logsumexp, seed, offset, p, asked)
+    return out, offset, grads[2]
+
+
+@pytest.mark.parametrize("halves, operators", [(flash_halves, FLASH), (efficient_halves, EFFICIENT)])
+def test_other_operators_tell_too_who_drew(halves, operators):
+    forward, backward = map(in_pytorch, operators)
+    out, offset, grad = halves(0.5, backward, forward)
+    assert offset.dtype == torch.uint64 and torch.equal(out != 0, grad.mT != 0)
+    with pytest.raises(MaskLost):
+        halves(0.5, backward, forward, as_kiln_gives_them=True)
+    # Without dropout nobody draws, and PyTorch gets its own dtypes.
+    assert halves(0.0, backward, forward, as_kiln_gives_them=True)[2].ne(0).all()

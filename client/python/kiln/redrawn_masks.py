@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import fx
@@ -25,12 +26,41 @@ from .telling import tell
 from .torch_inside import graphsafe_run_with_rng_state, untraced
 
 _aten = torch.ops.aten
-_FORWARD = _aten._scaled_dot_product_cudnn_attention.default
-_BACKWARD = _aten._scaled_dot_product_cudnn_attention_backward.default
-# Places among the results and the arguments.
-_OFFSET_GIVEN, _OFFSET_TAKEN = 7, 7
-_FORWARD_DROPOUT, _BACKWARD_DROPOUT = 5, 13
 _BY_PYTORCH = torch.uint64
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """An attention's operators. Where the offset stands among the results and the arguments (the
+    seed stands in front of it), where dropout_p, and the dtype that PyTorch has of both."""
+
+    forward: torch._ops.OpOverload
+    backward: torch._ops.OpOverload
+    given: int
+    taken: int
+    forward_dropout: int
+    backward_dropout: int
+    dtype: torch.dtype = torch.int64
+
+
+_ALL = (
+    _Halves(
+        _aten._scaled_dot_product_cudnn_attention.default,
+        _aten._scaled_dot_product_cudnn_attention_backward.default,
+        given=7, taken=7, forward_dropout=5, backward_dropout=13,
+    ),
+    _Halves(
+        _aten._scaled_dot_product_flash_attention.default,
+        _aten._scaled_dot_product_flash_attention_backward.default,
+        given=7, taken=13, forward_dropout=3, backward_dropout=10, dtype=torch.uint64,
+    ),
+    _Halves(
+        _aten._scaled_dot_product_efficient_attention.default,
+        _aten._scaled_dot_product_efficient_attention_backward.default,
+        given=3, taken=8, forward_dropout=5, backward_dropout=9,
+    ),
+)
+_OF_BACKWARD = {halves.backward: halves for halves in _ALL}
 
 _UNIMPLEMENTED = 12  # proto/base/status.h
 _LOST = (
@@ -48,23 +78,29 @@ def _argument(name: str, place: int, args: Sequence, kwargs: Mapping) -> object:
     return args[place] if len(args) > place else kwargs.get(name, 0.0)
 
 
-def _forward_in_pytorch(*args: object, **kwargs: object) -> object:
-    results = _FORWARD(*args, **kwargs)
-    if _argument("dropout_p", _FORWARD_DROPOUT, args, kwargs) == 0:
-        return results
-    given = list(results)
-    given[_OFFSET_GIVEN] = given[_OFFSET_GIVEN].view(_BY_PYTORCH)
-    return tuple(given)
+def _forward_in_pytorch(halves: _Halves) -> Callable[..., object]:
+    def forward(*args: object, **kwargs: object) -> object:
+        results = halves.forward(*args, **kwargs)
+        if _argument("dropout_p", halves.forward_dropout, args, kwargs) == 0:
+            return results
+        given = list(results)
+        given[halves.given] = given[halves.given].view(_BY_PYTORCH)
+        return tuple(given)
+
+    return forward
 
 
-def _backward_in_pytorch(*args: object, **kwargs: object) -> object:
-    if _argument("dropout_p", _BACKWARD_DROPOUT, args, kwargs) == 0:
-        return _BACKWARD(*args, **kwargs)
-    taken = list(args)
-    if taken[_OFFSET_TAKEN].dtype != _BY_PYTORCH:
-        raise MaskLost
-    taken[_OFFSET_TAKEN] = taken[_OFFSET_TAKEN].view(torch.int64)
-    return _BACKWARD(*taken, **kwargs)
+def _backward_in_pytorch(halves: _Halves) -> Callable[..., object]:
+    def backward(*args: object, **kwargs: object) -> object:
+        taken = list(args)
+        drops = _argument("dropout_p", halves.backward_dropout, args, kwargs) != 0
+        if drops and taken[halves.taken].dtype != _BY_PYTORCH:
+            raise MaskLost
+        for place in (halves.taken - 1, halves.taken):
+            taken[place] = taken[place].view(halves.dtype)
+        return halves.backward(*taken, **kwargs)
+
+    return backward
 
 
 # Of a checkpoint's operators, which call another; they take any function.
@@ -81,8 +117,8 @@ def _graphsafe_run_with(called: object, *args: object, **kwargs: object) -> obje
 
 
 _IN_PYTORCH = {
-    _FORWARD: _forward_in_pytorch,
-    _BACKWARD: _backward_in_pytorch,
+    **{halves.forward: _forward_in_pytorch(halves) for halves in _ALL},
+    **{halves.backward: _backward_in_pytorch(halves) for halves in _ALL},
     run_and_save_rng_state: _run_and_save,
     run_with_rng_state: _run_with,
     graphsafe_run_with_rng_state: _graphsafe_run_with,
@@ -95,14 +131,15 @@ def in_pytorch(target: object) -> object:
 
 
 def _redraws(node: fx.Node) -> bool:
-    args, kwargs = node.args, node.kwargs
-    drops = node.target is _BACKWARD and _argument("dropout_p", _BACKWARD_DROPOUT, args, kwargs)
-    return bool(drops)
+    halves = _OF_BACKWARD.get(node.target)
+    if halves is None:
+        return False
+    return bool(_argument("dropout_p", halves.backward_dropout, node.args, node.kwargs))
 
 
 def _source(node: fx.Node) -> fx.Node:
     """The attention whose offset a backward takes, or the input that it comes by."""
-    source = node.args[_OFFSET_TAKEN]
+    source = node.args[_OF_BACKWARD[node.target].taken]
     while source.target in (operator.getitem, _aten.detach.default, _aten.alias.default):
         source = source.args[0]
     return source
@@ -112,13 +149,13 @@ def torn_apart(segments: Iterable[Iterable[fx.Node]], graph: fx.Graph) -> dict[s
     """The nodes that PyTorch has to run, and why: halves of one attention that are in a graph, but
     not in one of its ``segments``."""
     within = {node: number for number, nodes in enumerate(segments) for node in nodes}
-    halves: dict[fx.Node, list[fx.Node]] = {}
+    shared: dict[fx.Node, list[fx.Node]] = {}
     for node in graph.nodes:
         if _redraws(node):
             source = _source(node)
-            halves.setdefault(source, [source] if source.op == "call_function" else []).append(node)
+            shared.setdefault(source, [source] if source.op == "call_function" else []).append(node)
     refused = {}
-    for nodes in halves.values():
+    for nodes in shared.values():
         if nodes[0].op == "call_function" and len({within.get(node) for node in nodes}) > 1:
             for node in nodes:
                 if node in within:

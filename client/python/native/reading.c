@@ -189,6 +189,7 @@ static int FindFunctions(void) {
   int32_t (*cpu)(void);
   int32_t (*cuda)(void);
   int32_t (*layout)(void);
+  int32_t (*uint64)(void);
 #define KILN_FIND(name) kiln_reading_find(#name, &torch.name)
   if (!KILN_FIND(get_data_ptr) || !KILN_FIND(get_dim) ||
       !KILN_FIND(get_sizes) || !KILN_FIND(get_strides) ||
@@ -196,6 +197,7 @@ static int FindFunctions(void) {
       !KILN_FIND(get_device_type) || !KILN_FIND(get_device_index) ||
       !kiln_reading_find("device_type_cpu", &cpu) ||
       !kiln_reading_find("device_type_cuda", &cuda) ||
+      !kiln_reading_find("dtype_uint64", &uint64) ||
       !kiln_reading_find("layout_strided", &layout)) {
     return -1;
   }
@@ -210,6 +212,9 @@ static int FindFunctions(void) {
     number_of[kTypes[i].dtype] = place;
     if (place >= 0 && place < kMostTypes) dtype_of[place] = kTypes[i].dtype;
   }
+  /* Its bits: of all uint64 a graph takes the states of flash attention alone,
+   * and says int64 of them (flash_states.py). */
+  if (uint64() >= 0 && uint64() < kMostTypes) dtype_of[uint64()] = KILN_INT64;
   return 0;
 }
 

@@ -30,6 +30,7 @@ static int DTypeOf(DlpackType type) {
     case kDlpackInt << 8 | 32:
       return KILN_INT32;
     case kDlpackInt << 8 | 64:
+    case kDlpackUInt << 8 | 64: /* its bits, as kiln_reading_* has it */
       return KILN_INT64;
     case kDlpackFloat << 8 | 16:
       return KILN_FLOAT16;
