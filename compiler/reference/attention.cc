@@ -178,14 +178,25 @@ void DrawKept(RefCall& call, uint64_t seed, Attention& a) {
 
 // The random state that is returned is the seed of this call's dropout: 48
 // bits of two numbers of the run's streams; without dropout it means nothing.
-RefResults Cudnn(RefCall& call) {
-  Attention attention = AttentionOf(call, "attn_bias");
+Elements DrawNew(RefCall& call, Attention& attention) {
   Elements seed = Elements::Ints({});
   for (int half = 0; call.Float("dropout_p") != 0 && half < 2; ++half) {
     const double drawn = PhiloxUniform(call.seed(), 0, call.NextStream());
     seed.i[0] = (seed.i[0] << 24) + static_cast<int64_t>(drawn * (1 << 24));
   }
   DrawKept(call, static_cast<uint64_t>(seed.i[0]), attention);
+  return seed;
+}
+
+// What the state in its first number drew.
+void DrawAgain(RefCall& call, Attention& attention) {
+  DrawKept(call, static_cast<uint64_t>(call.Load("philox_seed").I(0)),
+           attention);
+}
+
+RefResults Cudnn(RefCall& call) {
+  Attention attention = AttentionOf(call, "attn_bias");
+  const Elements seed = DrawNew(call, attention);
   Attended out = Attend(attention);
   out.logsumexp.sizes.push_back(1);
   RefResults results(call.num_results());
@@ -198,8 +209,7 @@ RefResults Cudnn(RefCall& call) {
 
 RefResults CudnnBackward(RefCall& call) {
   Attention attention = AttentionOf(call, "attn_bias");
-  DrawKept(call, static_cast<uint64_t>(call.Load("philox_seed").I(0)),
-           attention);
+  DrawAgain(call, attention);
   const AttentionGradients d = GradientsOf(call, attention);
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
@@ -247,38 +257,45 @@ Attention FlashAttentionOf(RefCall& call) {
   return a;
 }
 
-// The random state means something with dropout alone, which is not computed.
 RefResults Flash(RefCall& call) {
-  const Attended out = Attend(FlashAttentionOf(call));
+  Attention attention = FlashAttentionOf(call);
+  Elements state = Elements::Ints({2});
+  state.i[0] = DrawNew(call, attention).i[0];
+  const Attended out = Attend(attention);
   RefResults results(call.num_results());
   results[0] = call.Make(0, out.output);
   results[1] = call.Make(1, out.logsumexp);
-  results[6] = call.Make(6, Elements::Ints({2}));
+  results[6] = call.Make(6, state);
   results[7] = call.Make(7, Elements::Ints({}));
   results[8] = call.Make(8, Elements::Floats({0}));
   return results;
 }
 
 RefResults FlashBackward(RefCall& call) {
-  const AttentionGradients d = GradientsOf(call, FlashAttentionOf(call));
+  Attention attention = FlashAttentionOf(call);
+  DrawAgain(call, attention);
+  const AttentionGradients d = GradientsOf(call, attention);
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 
 RefResults Efficient(RefCall& call) {
-  const Attended out = Attend(AttentionOf(call, "attn_bias"));
+  Attention attention = AttentionOf(call, "attn_bias");
+  const Elements seed = DrawNew(call, attention);
+  const Attended out = Attend(attention);
   // Rows that no query has are infinite.
   const Elements& found = out.logsumexp;
   Elements logsumexp = Elements::Floats(call.result(1).sizes, INFINITY);
   const int64_t due = logsumexp.sizes[2], rows = found.sizes[2];
   for (int64_t k = 0; due > 0 && k < found.count(); ++k)
     logsumexp.f[k / rows * due + k % rows] = found.f[k];
-  return {call.Make(0, out.output), call.Make(1, logsumexp),
-          call.Make(2, Elements::Ints({})), call.Make(3, Elements::Ints({}))};
+  return {call.Make(0, out.output), call.Make(1, logsumexp), call.Make(2, seed),
+          call.Make(3, Elements::Ints({}))};
 }
 
 RefResults EfficientBackward(RefCall& call) {
-  const AttentionGradients d =
-      GradientsOf(call, AttentionOf(call, "attn_bias"));
+  Attention attention = AttentionOf(call, "attn_bias");
+  DrawAgain(call, attention);
+  const AttentionGradients d = GradientsOf(call, attention);
   RefResults results(call.num_results());
   results[0] = call.Make(0, d.q);
   results[1] = call.Make(1, d.k);

@@ -270,23 +270,25 @@ Parts FlashForCpu(Decomposition& d) {
   return {a.output, d.e.Squeeze(a.logsumexp, {3})};
 }
 
-// The random state that is returned is the seed of this call's dropout;
-// without dropout it means nothing.
+// The random state that is returned: the seed of this call's dropout. Without
+// dropout it means nothing.
+Draw NewDraw(Decomposition& d) {
+  const ValueId zero = d.e.Full({}, 0, DType::kInt64);
+  if (d.Float("dropout_p") == 0) return {zero, zero};
+  return {d.e.Call("prims.inductor_seed.default", {DeviceType::kCpu}), zero};
+}
+
 Parts Cudnn(Decomposition& d) {
   const bool whole = IsWhole(d);
   if (!whole && !Unfit(d).empty()) return d.Unsupported(Unfit(d));
-  const ValueId zero = d.e.Full({}, 0, DType::kInt64);
-  ValueId seed = zero;
-  if (d.Float("dropout_p") != 0) {
-    seed = d.e.Call("prims.inductor_seed.default", {DeviceType::kCpu});
-  }
+  const Draw draw = NewDraw(d);
   const Attended a =
-      whole ? AttendWhole(d, kCudnn, {seed, zero}) : Attend(d, kCudnn, seed);
+      whole ? AttendWhole(d, kCudnn, draw) : Attend(d, kCudnn, draw.seed);
   Parts parts(d.num_results());
   parts[0] = a.output;
   parts[1] = a.logsumexp;
-  parts[6] = seed;
-  parts[7] = zero;
+  parts[6] = draw.seed;
+  parts[7] = draw.offset;
   return parts;
 }
 
@@ -333,9 +335,11 @@ Parts CudnnBackward(Decomposition& d) {
 }
 
 // Why PyTorch's kernel, which keeps no scores, computes a call; empty where a step
-// does. Of forward and backward the same.
-std::string LeftToPyTorch(Decomposition& d) {
-  if (d.Float("dropout_p") != 0) return "dropout";
+// does. Of forward and backward the same: the gradient of a bias is PyTorch's, which
+// draws otherwise.
+std::string LeftToPyTorch(Decomposition& d, const Dialect& dialect) {
+  if (d.Float("dropout_p") != 0 && HasMask(d, dialect))
+    return "dropout under attn_bias";
   return ChoiceOf(d).lack;
 }
 
@@ -347,19 +351,22 @@ std::string FlashLeftToPyTorch(Decomposition& d) {
       !d.e.graph().shapes.DecideEq(queries, keys, "attention")) {
     return "a causal mask of other numbers of queries and keys";
   }
-  return LeftToPyTorch(d);
+  return LeftToPyTorch(d, kFlash);
 }
 
 Parts Flash(Decomposition& d) {
   const std::string ground = FlashLeftToPyTorch(d);
   if (!ground.empty()) return d.Unsupported(ground);
   if (d.Bool("return_debug_mask")) return d.Unsupported("return_debug_mask");
-  const Attended a = AttendWhole(d, kFlash, kNoDraw);
+  const Draw draw = NewDraw(d);
+  const Attended a = AttendWhole(d, kFlash, draw);
+  const Argument::List state = {d.e.Unsqueeze(draw.seed, 0),
+                                d.e.Unsqueeze(draw.offset, 0)};
   Parts parts(d.num_results());
   parts[0] = a.output;
   parts[1] = d.e.Squeeze(a.logsumexp, {3});
-  parts[6] = d.e.Full({2}, 0, DType::kInt64);
-  parts[7] = d.e.Full({}, 0, DType::kInt64);
+  parts[6] = d.e.Call("aten.cat.default", {state, 0});
+  parts[7] = draw.offset;
   parts[8] = d.e.Full({0}, 0.0, d.result(8).dtype);
   return parts;
 }
@@ -367,7 +374,9 @@ Parts Flash(Decomposition& d) {
 Parts FlashBackward(Decomposition& d) {
   const std::string ground = FlashLeftToPyTorch(d);
   if (!ground.empty()) return d.Unsupported(ground);
-  return AttendBackwardWhole(d, kFlash, d.Tensor("logsumexp"), kNoDraw);
+  const Draw draw = {d.e.Select(d.Tensor("philox_seed"), 0, 0),
+                     d.Tensor("philox_offset")};
+  return AttendBackwardWhole(d, kFlash, d.Tensor("logsumexp"), draw);
 }
 
 // Rows that no query has are infinite, so that their weights would be 0.
@@ -381,21 +390,24 @@ ValueId WithRows(Emitter& e, ValueId logsumexp, const DimVector& due) {
 }
 
 Parts Efficient(Decomposition& d) {
-  const std::string ground = LeftToPyTorch(d);
+  const std::string ground = LeftToPyTorch(d, kEfficient);
   if (!ground.empty()) return d.Unsupported(ground);
-  const Attended a = AttendWhole(d, kEfficient, kNoDraw);
+  const Draw draw = NewDraw(d);
+  const Attended a = AttendWhole(d, kEfficient, draw);
   const ValueId logsumexp = d.e.Squeeze(a.logsumexp, {3});
-  const ValueId zero = d.e.Full({}, 0, DType::kInt64);
-  return {a.output, WithRows(d.e, logsumexp, d.result(1).sizes), zero, zero};
+  return {a.output, WithRows(d.e, logsumexp, d.result(1).sizes), draw.seed,
+          draw.offset};
 }
 
 Parts EfficientBackward(Decomposition& d) {
-  const std::string ground = LeftToPyTorch(d);
+  const std::string ground = LeftToPyTorch(d, kEfficient);
   if (!ground.empty()) return d.Unsupported(ground);
   if (d.result(3).defined) return d.Unsupported("the gradient of attn_bias");
   const SymExpr rows = d.e.meta(d.Tensor("query")).sizes[2];
   const ValueId logsumexp = d.e.Slice(d.Tensor("logsumexp"), 2, 0, rows, 1);
-  Parts parts = AttendBackwardWhole(d, kEfficient, logsumexp, kNoDraw);
+  Parts parts =
+      AttendBackwardWhole(d, kEfficient, logsumexp,
+                          {d.Tensor("philox_seed"), d.Tensor("philox_offset")});
   parts.resize(d.num_results());
   return parts;
 }

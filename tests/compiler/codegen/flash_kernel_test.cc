@@ -400,6 +400,17 @@ TEST_F(FlashKernels, GiveWhatPyTorchsOperatorsDo) {
              %e = expand(%z, [2, 4, 33, 40])
              %o, %l, %r, %u = _scaled_dot_product_efficient_attention(%q, %k, %k, %e, true, 0.0, true)
              %a, %b, %c, %d = _scaled_dot_product_efficient_attention_backward(%g, %q, %k, %k, %e, %o, %l, %r, %u, 0.0, [true, true, true, false], true)
+           })",
+       // What they draw again is what the step drew.
+       R"(%k: bf16[2, 2, 33, 32] align 16, %r: i64[2], %u: i64[]) -> (%o, %l, %a, %b, %c) {
+             %s = select.int(%r, 0, 0)
+             %o, %l = prims.attention(%q, %k, %k, none, %s, %u, "top_left", 0, 0.25, 0.5, [4224, 1056, 32, 1])
+             %a, %b, %c = _scaled_dot_product_flash_attention_backward(%g, %q, %k, %k, %o, %l, none, none, 33, 33, 0.5, true, %r, %u, scale=0.25)
+           })",
+       R"(%k: bf16[2, 4, 40, 32] align 16, %r: i64[], %u: i64[]) -> (%o, %l, %a, %b, %c) {
+             %o, %l = prims.attention(%q, %k, %k, none, %r, %u, "", 0, 0.25, 0.5, [4224, 1056, 32, 1])
+             %p = constant_pad_nd(%l, [0, 31], inf)
+             %a, %b, %c, %d = _scaled_dot_product_efficient_attention_backward(%g, %q, %k, %k, none, %o, %p, %r, %u, 0.5, [true, true, true, false], false, scale=0.25)
            })"}) {
     ExpectAsReference(
         absl::StrCat("graph @g() on cuda(%q: bf16[2, 4, 33, 32] align 16, "
