@@ -264,6 +264,15 @@ void CudaAccumulators::OpenLoop(const std::vector<ScalarId>& reduces,
     if (((IsFloatSum(id) && !IsDouble(id)) || IsMoments(id)) &&
         body_.shapes.Range(steps.points).max > block)
       blocks_.push_back(id);
+  if (blocks_.empty() && body_.shapes.Range(steps.points).max <= steps.step) {
+    if (steps.all_below) {
+      out_.Open();
+      out_.Line("const ", type, " r = ", steps.first, ";");
+    } else {
+      out_.Open("if (const ", type, " r = ", steps.first, "; r < ", limit, ")");
+    }
+    return;
+  }
   if (blocks_.empty()) {
     out_.Open("for (", type, " r = ", steps.first, "; r < ", limit,
               "; r += ", steps.step, ")");

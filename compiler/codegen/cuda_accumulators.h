@@ -61,12 +61,14 @@ class CudaAccumulators {
   // --- A loop over many points: "for (T r = first; r < limit; r += step)".
 
   // Opens it. If `reduces` has a float sum and a thread may take more than
-  // `most_steps` steps, the loop runs in blocks of that many steps.
+  // `most_steps` steps, the loop runs in blocks of that many steps. Where no
+  // thread takes a second step there is no loop.
   struct Steps {
     std::string first, limit;  // as text
     SymExpr points;            // between them, at most
     int64_t step = 1;
     int64_t most_steps = 1;
+    bool all_below = false;  // one step, all of whose points are below `limit`
   };
   void OpenLoop(const std::vector<ScalarId>& reduces, const Steps& steps,
                 int count);

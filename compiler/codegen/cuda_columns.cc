@@ -38,8 +38,9 @@ class ColumnsWriter {
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, Count()));
       RETURN_IF_ERROR(Pass(pass));
       sums_.EndPass(pass.reduces, Count());
-      RETURN_IF_ERROR(sums_.JoinDown(pass.reduces, v_.across, v_.down));
-      if (v_.parts > 1) RETURN_IF_ERROR(JoinParts(pass, blocks));
+      RETURN_IF_ERROR(v_.parts > 1
+                          ? JoinParts(pass)
+                          : sums_.JoinDown(pass.reduces, v_.across, v_.down));
       for (ScalarId id : pass.reduces) sums_.Name(id, At());
     }
     RETURN_IF_ERROR(body_.WriteGroup(
@@ -128,26 +129,30 @@ class ColumnsWriter {
     const bool split = v_.parts > 1;
     const std::string limit = split ? "part_end" : body_.Index(points_);
     const int64_t step = int64_t{v_.down} * v_.unroll;
-    sums_.OpenLoop(pass.reduces,
-                   {split ? "part_first + y" : "y", limit,
-                    split ? CeilDiv(points_, int64_t{v_.parts}) : points_, step,
-                    std::max<int64_t>(1, kMostFloatsAdded / v_.unroll)},
-                   Count());
+    const bool all_below = !split && points_.Is(step);
+    sums_.OpenLoop(
+        pass.reduces,
+        {split ? "part_first + y" : "y", limit,
+         split ? CeilDiv(points_, int64_t{v_.parts}) : points_, step,
+         std::max<int64_t>(1, kMostFloatsAdded / v_.unroll), all_below},
+        Count());
     const auto then = [&](CudaBody::Place place) -> absl::Status {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
       for (ScalarId id : pass.reduces) RETURN_IF_ERROR(sums_.Step(id, At()));
       return absl::OkStatus();
     };
     RETURN_IF_ERROR(WriteUnrolled(
-        body_, {v_.unroll, v_.down, limit}, pass.inside, nothing_kept_, [&] {
+        body_, {v_.unroll, v_.down, limit, all_below, !pass.stores.empty()},
+        pass.inside, nothing_kept_, [&] {
           return body_.WriteGroup({pass.inside, pass.stores, then, "live"});
         }));
     sums_.CloseLoop(Count());
     return absl::OkStatus();
   }
 
-  // The last block of its columns adds the parts; the others are done.
-  absl::Status JoinParts(const KernelPass& pass, const SymExpr& blocks) {
+  // The last block of its columns adds the parts; the others are done. A loop, so
+  // that the code that joins threads stands once.
+  absl::Status JoinParts(const KernelPass& pass) {
     // A point's cell: where the group begins, in elements.
     SymExpr points = 1, first = 0;
     for (uint32_t axis = 0; axis < facts_.num_outer; ++axis) {
@@ -155,13 +160,18 @@ class ColumnsWriter {
       first = first * facts_.extents[axis] + SymExpr::Axis(axis);
     }
     const std::string point = facts_.num_outer == 0 ? "0" : body_.Index(first);
+    out_.Line("#pragma unroll 1");
+    out_.Open("for (int joined = 0;; joined = 1)");
+    RETURN_IF_ERROR(sums_.JoinDown(pass.reduces, v_.across, v_.down));
+    out_.Line("if (joined != 0) break;");
     sums_.StorePartials(pass.reduces, points, v_.parts, point, Count(),
                         "y == 0 && live");
     out_.Line("if (!k_last_block(counters + block, ", v_.parts, "u)) return;");
     const std::string cell = absl::StrCat("(", point, " + e)");
     RETURN_IF_ERROR(sums_.LoadPartials(
         pass.reduces, {points, v_.parts, cell, Count(), "y", v_.down}, "live"));
-    return sums_.JoinDown(pass.reduces, v_.across, v_.down);
+    out_.Close();
+    return absl::OkStatus();
   }
 
   const CudaColumns& v_;

@@ -21,8 +21,12 @@ void VectorAxis(CudaBody& body, const std::string& group,
   if (!vectors.cut) return;
   const std::string extent = body.Index(body.facts.extents[vectors.axis]);
   const std::string known = whole.empty() ? "" : absl::StrCat(whole, " || ");
-  body.out.Line("const int lo = ", known, name, " >= 0 ? 0 : (int)-", name,
-                ";");
+  if (shift.empty()) {
+    body.out.Line("const int lo = 0;");
+  } else {
+    body.out.Line("const int lo = ", known, name, " >= 0 ? 0 : (int)-", name,
+                  ";");
+  }
   body.out.Line("const int hi = ", known, extent, " - ", name,
                 " >= ", vectors.width, " ? ", vectors.width, " : (int)(",
                 extent, " - ", name, ");");

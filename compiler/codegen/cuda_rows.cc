@@ -316,13 +316,16 @@ class RowsWriter {
     // Values in registers are reached by constant numbers alone.
     const bool in_registers = v_.stages == 0 || v_.stretch > 0;
     out_.Line("#pragma unroll", in_registers ? "" : " 4");
-    out_.Open("for (int k = 0; k < ", v_.held, "; ++k)");
+    const int64_t threads = int64_t{v_.lanes} * Shares();
+    const int64_t turns =
+        groups_.is_constant()
+            ? std::min<int64_t>(v_.held, CeilDiv(groups_, threads).constant())
+            : v_.held;
+    out_.Open("for (int k = 0; k < ", turns, "; ++k)");
     const bool part = Shares() > 1;
     out_.Line("const ", type, " r = ", part ? "part_first + " : "", "k * ",
               v_.lanes, " + t;");
-    held_guarded_ =
-        !(groups_.is_constant() &&
-          groups_.constant() == int64_t{v_.held} * v_.lanes * Shares());
+    held_guarded_ = !groups_.Is(turns * threads);
     if (held_guarded_)
       out_.Open("if (r < ", part ? "part_end" : body_.Index(groups_), ")");
     SplitPoint(body_, "r", facts_.num_outer, facts_.num_axes, Whole());
@@ -415,16 +418,18 @@ class RowsWriter {
     const bool part = Shares() > 1;
     const std::string first = part ? "part_first + t" : "t";
     const int64_t step = int64_t{v_.lanes} * v_.unroll;
+    const bool all_below = !part && groups_.Is(step);
     const int64_t most = std::max<int64_t>(
         1, kMostFloatsAdded / (int64_t{body_.vectors.width} * v_.unroll));
     std::string limit = body_.Index(groups_);
     if (part) limit = "part_end";
-    sums_.OpenLoop(
-        pass.reduces,
-        {first, limit, CeilDiv(groups_, int64_t{Shares()}), step, most}, 0);
-    RETURN_IF_ERROR(WriteUnrolled(body_, {v_.unroll, v_.lanes, limit},
-                                  pass.inside, kept_,
-                                  [&] { return Body(pass); }));
+    sums_.OpenLoop(pass.reduces,
+                   {first, limit, CeilDiv(groups_, int64_t{Shares()}), step,
+                    most, all_below},
+                   0);
+    RETURN_IF_ERROR(WriteUnrolled(
+        body_, {v_.unroll, v_.lanes, limit, all_below, !pass.stores.empty()},
+        pass.inside, kept_, [&] { return Body(pass); }));
     sums_.CloseLoop(0);
     return absl::OkStatus();
   }

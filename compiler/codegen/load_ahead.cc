@@ -1,24 +1,38 @@
 #include "compiler/codegen/load_ahead.h"
 
+#include <algorithm>
+
 #include "compiler/codegen/cuda_grid.h"
 #include "proto/base/status.h"
 
 namespace kiln {
 namespace {
 
-void OpenPoint(CudaBody& body, const UnrolledPoints& points) {
+void OpenPoint(CudaBody& body, const UnrolledPoints& points, bool written_out) {
   CWriter& out = body.out;
   const bool alone = points.unroll == 1;
   if (alone) {
     out.Open();
   } else {
-    out.Line("#pragma unroll");
+    out.Line("#pragma unroll", written_out ? "" : " 1");
     out.Open("for (int u = 0; u < ", points.unroll, "; ++u)");
     out.Line("const ", body.index_type(), " g = r + u * ", points.stride, ";");
-    out.Open("if (g < ", points.limit, ")");
+    if (points.all_below) {
+      out.Open();
+    } else {
+      out.Open("if (g < ", points.limit, ")");
+    }
   }
   SplitPoint(body, alone ? "r" : "g", body.facts.num_outer,
              body.facts.num_axes);
+}
+
+// Whether one of `nodes` loads what is not at hand.
+bool AnyLoads(const CudaBody& body, const std::vector<ScalarId>& nodes,
+              const std::vector<std::string>& kept) {
+  return std::any_of(nodes.begin(), nodes.end(), [&](ScalarId id) {
+    return body.nest.body[id].op == ScalarOp::kLoad && kept[id].empty();
+  });
 }
 
 void ClosePoint(CudaBody& body, const UnrolledPoints& points) {
@@ -36,11 +50,12 @@ absl::Status WriteUnrolled(CudaBody& body, const UnrolledPoints& points,
   const bool together = points.unroll > 1 && !ahead.loads().empty();
   if (together) {
     ahead.Declare(points.unroll);
-    OpenPoint(body, points);
+    OpenPoint(body, points, true);
     ahead.Load("u");
     ClosePoint(body, points);
   }
-  OpenPoint(body, points);
+  OpenPoint(body, points,
+            together || !points.stores || !AnyLoads(body, nodes, kept));
   if (together) ahead.Read("u");
   RETURN_IF_ERROR(step());
   ClosePoint(body, points);

@@ -63,10 +63,14 @@ struct UnrolledPoints {
   int unroll;
   int64_t stride;
   std::string limit;
+  bool all_below = false;  // all are, whichever the thread
+  bool stores = false;     // a step writes to memory
 };
 
 // Writes `step` at each of them, over the axes that are reduced. Of more than one,
 // the loads of `nodes` that have no name in `kept` are issued together before.
+// Where none can be, and a step stores, one step's code serves all: loads do not
+// pass the stores before them, so written out it would run no faster.
 absl::Status WriteUnrolled(CudaBody& body, const UnrolledPoints& points,
                            const std::vector<ScalarId>& nodes,
                            const std::vector<std::string>& kept,

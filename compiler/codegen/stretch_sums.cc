@@ -77,8 +77,13 @@ void StretchSums::OpenColumns(int groups, const std::string& first) {
   out.Line("const ", type, " r = ", first, " * ", variant_.lanes, " + c",
            width == 1 ? "" : absl::StrCat(" / ", width), ";");
   if (width > 1) out.Line("const int e = c % ", width, ";");
-  out.Open("if (r < ",
-           body_.Index(PointsOf(body_, facts.num_outer, facts.num_axes)), ")");
+  const SymExpr points = PointsOf(body_, facts.num_outer, facts.num_axes);
+  if (variant_.held % groups == 0 &&
+      points.Is(int64_t{variant_.held} * variant_.lanes)) {
+    out.Open();
+  } else {
+    out.Open("if (r < ", body_.Index(points), ")");
+  }
   SplitPoint(body_, "r", facts.num_outer, facts.num_axes);
   if (body_.vectors.cut) out.Open("if (e >= lo && e < hi)");
 }

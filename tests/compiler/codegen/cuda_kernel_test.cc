@@ -147,6 +147,30 @@ TEST(CudaKernel, SumsDownColumnsThatAreEqual) {
   }
 }
 
+// Fewer rows than a step has, as many, and more; a result stored beside the sums,
+// of a load that no other may pass.
+TEST(CudaKernel, SumsColumnsInOneStepAndInSeveral) {
+  for (const int64_t rows : {5, 200, 256, 257}) {
+    for (const bool stores : {false, true}) {
+      NestCase c;
+      const uint32_t i = c.Axis(64), r = c.Axis(rows, true);
+      const BufferId x = c.In(kF32, {rows, 64}), z = c.Out(kF32, {64});
+      ScalarId v = c.Load(x, {A(r), A(i)});
+      if (stores) {
+        const ScalarId early =
+            c.Op(ScalarOp::kLt,
+                 {c.Index(A(r)), c.Constant(DType::kInt64, double(rows - 2))});
+        v = c.MaskedLoad(x, {A(r) + 2, A(i)}, early, 0.5);
+        c.Store(c.Out(kF32, {rows, 64}), {A(r), A(i)},
+                c.Op(ScalarOp::kNeg, {v}));
+      }
+      c.Store(z, {A(i)}, c.Reduce(ReduceOp::kSum, v));
+      c.With(CudaColumns{.vector = 4, .across = 8, .down = 64, .unroll = 4})
+          .CheckOnCuda(kSums);
+    }
+  }
+}
+
 // Rows that stand in shared memory between passes, aligned and not.
 TEST(CudaKernel, StagesLongRowsInSharedMemory) {
   for (const auto& [columns, dtype] :

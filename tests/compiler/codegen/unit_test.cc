@@ -187,6 +187,47 @@ TEST(WriteKernel, AGridThatCoversAllPointsHasNoLoop) {
   EXPECT_TRUE(absl::StrContains(some, "if (first < (unsigned int)1000)"));
 }
 
+// Sums of columns, four rows a step for each of 64 threads, and with `stores` what a
+// masked load gives stored beside them.
+std::string ColumnSums(int64_t rows, bool stores) {
+  NestCase c;
+  const uint32_t i = c.Axis(64), r = c.Axis(rows, true);
+  const BufferId x = c.In(DType::kFloat32, {rows, 64}),
+                 z = c.Out(DType::kFloat32, {64});
+  const DimVector at = {SymExpr::Axis(r), SymExpr::Axis(i)};
+  ScalarId v = c.Load(x, at);
+  if (stores) {
+    const ScalarId row = c.Index(SymExpr::Axis(r));
+    v = c.MaskedLoad(
+        x, at, c.Op(ScalarOp::kLt, {row, c.Constant(DType::kInt64, 7.0)}), 0);
+    c.Store(c.Out(DType::kFloat32, {rows, 64}), at, v);
+  }
+  c.Store(z, {SymExpr::Axis(i)}, c.Reduce(ReduceOp::kSum, v));
+  c.kernel.nest.origins = {"sum"};
+  c.kernel.variant =
+      CudaColumns{.vector = 4, .across = 8, .down = 64, .unroll = 4};
+  return Write(c, "sm_90").text;
+}
+
+TEST(WriteKernel, OneStepOfAColumnSumHasNoLoop) {
+  const std::string whole = ColumnSums(256, false);
+  EXPECT_THAT(whole, testing::HasSubstr("  {\n    const int r = y;\n"));
+  EXPECT_THAT(whole, testing::Not(testing::HasSubstr("if (g <"))) << whole;
+  const std::string part = ColumnSums(255, false);
+  EXPECT_THAT(part, testing::HasSubstr("  if (const int r = y; r < 255) {\n"));
+  EXPECT_THAT(part, testing::HasSubstr("if (g < 255) {\n"));
+  EXPECT_THAT(ColumnSums(257, false),
+              testing::HasSubstr("for (int r = y; r < 257; r += 256) {\n"));
+}
+
+TEST(WriteKernel, StepsThatNoLoadPassesAreWrittenOnce) {
+  const std::string step = "(int u = 0; u < 4; ++u) {\n";
+  EXPECT_THAT(ColumnSums(1000, true),
+              testing::HasSubstr("#pragma unroll 1\n    for " + step));
+  EXPECT_THAT(ColumnSums(1000, false),
+              testing::HasSubstr("#pragma unroll\n    for " + step));
+}
+
 // The whole text, so that a change of style is seen.
 TEST(WriteKernel, GoldenPointwiseCuda) {
   NestCase c = Scale(1000, 0.5);
