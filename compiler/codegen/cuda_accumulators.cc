@@ -333,6 +333,11 @@ absl::Status CudaAccumulators::JoinDown(const std::vector<ScalarId>& ids,
   return absl::OkStatus();
 }
 
+void CudaAccumulators::Realign(const std::vector<ScalarId>& ids, int side) {
+  for (ScalarId id : ids)
+    out_.Line("k_realign<", side, ">(parts, ", names_[id], ", shift);");
+}
+
 void CudaAccumulators::DeclareParts(int across, int down) {
   if (down == 1) return;
   int64_t bytes = 0;

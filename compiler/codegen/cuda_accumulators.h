@@ -87,7 +87,11 @@ class CudaAccumulators {
   // Joins `down` threads of each of `across` columns, through the kernel's shared
   // array `parts`.
   absl::Status JoinDown(const std::vector<ScalarId>& ids, int across, int down);
-  // Declares `parts`, for JoinDown of any reduction of the nest.
+  // Of `side` threads side by side, whose accumulators stand `shift`, a variable,
+  // places before their own columns: moves them there, through `parts`. The last
+  // thread has no columns then.
+  void Realign(const std::vector<ScalarId>& ids, int side);
+  // Declares `parts`, for JoinDown and Realign of any reduction of the nest.
   void DeclareParts(int across, int down);
 
   // Puts a part's accumulators into the workspace `w` at `point`, an expression

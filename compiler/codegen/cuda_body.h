@@ -38,6 +38,10 @@ class CudaBody : public KernelBody {
   // early and holding them in registers.
   bool divides_by_branch = false;
 
+  // Loads may move whole groups of which some neighbours do not exist, as long as all
+  // of it lies between elements that the load reads elsewhere.
+  bool loads_past_ends = false;
+
   // Whether the target adds vectors atomically.
   bool vector_atomics = false;
 
@@ -139,6 +143,7 @@ class CudaBody : public KernelBody {
   void WideStores(const Group& group,
                   const std::vector<std::string>& wide_store);
   std::string WideLoadText(ScalarId id) const;
+  std::string WithinText(ScalarId load) const;
   void WideLoad(ScalarId id);
   void WideRandom(ScalarId id);
   // The float that a store of halves rounds, if the rounding can be left to the

@@ -7,6 +7,20 @@
 #include "compiler/loop/index_expr.h"
 
 namespace kiln {
+namespace {
+
+// Whether the offset is a sum in which each axis stands with a positive factor.
+bool GrowsWithAxes(const SymExpr& offset) {
+  if (offset.is_constant()) return true;
+  for (const SymExpr::Term& term : offset.sum().terms) {
+    if (term.coefficient < 0) return false;
+    for (const SymExpr::Atom& atom : term.atoms)
+      if (!atom.is_var() || atom.var.kind == Var::Kind::kIndirect) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 bool CudaBody::MayLoadAhead(ScalarId id) const {
   const ScalarNode& node = nest.body[id];
@@ -26,8 +40,27 @@ std::string CudaBody::WideLoadText(ScalarId id) const {
       absl::StrCat("<", CTypeName(node.dtype), ", ", vectors.width, ">(");
   const std::string from = absl::StrCat(BufferName(node.buffer), " + ",
                                         Index(facts.load_offset[id]));
-  return vectors.cut ? absl::StrCat("k_load_part", type, from, ", lo, hi)")
-                     : absl::StrCat("k_load", type, from, ")");
+  if (!vectors.cut) return absl::StrCat("k_load", type, from, ")");
+  const std::string within = loads_past_ends ? WithinText(id) : "";
+  return within.empty() ? absl::StrCat("k_load_part", type, from, ", lo, hi)")
+                        : absl::StrCat("k_load_within", type, from, ", ",
+                                       within, ", lo, hi)");
+}
+
+// A condition under which the whole group lies between elements that the load
+// reads somewhere; empty where this is not known.
+std::string CudaBody::WithinText(ScalarId load) const {
+  const SymExpr& offset = facts.load_offset[load];
+  if (!GrowsWithAxes(offset)) return "";
+  const auto at = [&](bool last) {
+    return offset.Substitute([&](Var var) {
+      if (var.kind != Var::Kind::kAxis) return SymExpr::Of(var);
+      return last ? facts.extents[var.index] - 1 : SymExpr(0);
+    });
+  };
+  const std::string text = Index(offset);
+  return absl::StrCat(text, " >= ", Index(at(false)), " && ", text,
+                      " <= ", Index(at(true) + 1 - int64_t{vectors.width}));
 }
 
 void CudaBody::LoadAhead(ScalarId load, const std::string& pack) {

@@ -144,7 +144,7 @@ class CudaKernelWriter {
   }
   absl::StatusOr<CudaGrid> Body(const CudaColumns& v) {
     if (facts_.num_outer > 0)
-      body_.SetVectors(VectorsOn(facts_.num_outer - 1, v.vector, false));
+      body_.SetVectors(VectorsOn(facts_.num_outer - 1, v.vector, v.peel != 0));
     return WriteCudaColumns(body_, v, PlanPasses(nest_, facts_, {}));
   }
   absl::StatusOr<CudaGrid> Body(const CudaScans& v) {

@@ -24,13 +24,16 @@ class ColumnsWriter {
         out_(body.out),
         passes_(passes),
         sums_(body, CudaAccumulators::Kind::kShared),
+        side_(variant.across + variant.peel),
         points_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
         columns_(PointsOf(body, 0, facts_.num_outer)),
-        nothing_kept_(nest_.body.size()) {}
+        nothing_kept_(nest_.body.size()) {
+    body.loads_past_ends = variant.peel != 0;
+  }
 
   absl::StatusOr<CudaGrid> Run() {
     CudaGrid grid;
-    const SymExpr blocks = CeilDiv(columns_, int64_t{v_.across});
+    const SymExpr blocks = Blocks();
     grid.blocks = blocks * v_.parts;
     Place(blocks);
     for (const KernelPass& pass : passes_.passes) {
@@ -38,13 +41,15 @@ class ColumnsWriter {
       RETURN_IF_ERROR(sums_.Declare(pass.reduces, Count()));
       RETURN_IF_ERROR(Pass(pass));
       sums_.EndPass(pass.reduces, Count());
+      if (v_.peel != 0) Realign(pass);
       RETURN_IF_ERROR(v_.parts > 1
                           ? JoinParts(pass)
-                          : sums_.JoinDown(pass.reduces, v_.across, v_.down));
+                          : sums_.JoinDown(pass.reduces, side_, v_.down));
       for (ScalarId id : pass.reduces) sums_.Name(id, At());
     }
     RETURN_IF_ERROR(body_.WriteGroup(
-        {passes_.last, passes_.last_stores, &Nothing, "y == 0 && live"}));
+        {Last(), passes_.last_stores, &Nothing, "y == 0 && live"}));
+    if (v_.peel != 0) out_.Close();
     return grid;
   }
 
@@ -53,10 +58,18 @@ class ColumnsWriter {
   int Count() const { return body_.vectors.width; }
   std::string At() const { return body_.vectors.width > 1 ? "[e]" : "[0]"; }
 
+  SymExpr Blocks() const {
+    if (v_.peel == 0) return CeilDiv(columns_, int64_t{v_.across});
+    SymExpr blocks = BlocksOfRow();
+    for (uint32_t axis = 0; axis + 1 < facts_.num_outer; ++axis)
+      blocks = facts_.extents[axis] * blocks;
+    return blocks;
+  }
+
   void Place(const SymExpr& blocks) {
     const char* type = body_.index_type();
-    sums_.DeclareParts(v_.across, v_.down);
-    out_.Line("const int y = (int)threadIdx.x / ", v_.across, ";");
+    sums_.DeclareParts(side_, v_.down);
+    out_.Line("const int y = (int)threadIdx.x / ", side_, ";");
     std::string block = "blockIdx.x";
     if (v_.parts > 1) {
       const std::string n = body_.Index(blocks);
@@ -71,11 +84,81 @@ class ColumnsWriter {
                 " ? part_first + ", body_.Index(length), " : ",
                 body_.Index(points_), ";");
     }
+    if (v_.peel != 0) return PlacePeeled(block);
     out_.Line("const ", type, " column = (", type, ")", block, " * ", v_.across,
               " + (int)threadIdx.x % ", v_.across, ";");
     out_.Line("const bool live = column < ", body_.Index(columns_), ";");
     out_.Line("const ", type, " p = live ? column : 0;");
     SplitPoint(body_, "p", 0, facts_.num_outer);
+  }
+
+  // --- Groups that begin where the memory of a row is aligned.
+
+  int64_t ColumnsOfBlock() const { return int64_t{v_.across} * v_.vector; }
+  SymExpr BlocksOfRow() const {
+    return CeilDiv(facts_.extents[facts_.num_outer - 1], ColumnsOfBlock());
+  }
+
+  // Declares the block's columns, and the thread's group in each row that it reads.
+  void PlacePeeled(const std::string& block) {
+    const uint32_t last = facts_.num_outer - 1;
+    const std::string type = body_.index_type();
+    const std::string of_row =
+        absl::StrCat("(unsigned)", body_.Index(BlocksOfRow()));
+    if (last > 0)
+      SplitPoint(body_, absl::StrCat("(", block, " / ", of_row, ")"), 0, last);
+    const std::string extent = body_.Index(facts_.extents[last]);
+    out_.Line("const ", type, " first_column = (", type, ")(", block, " % ",
+              of_row, ") * ", ColumnsOfBlock(), ";");
+    out_.Line("const ", type, " columns_end = ", extent, " - first_column < ",
+              ColumnsOfBlock(), " ? ", extent, " : first_column + ",
+              ColumnsOfBlock(), ";");
+    out_.Line("const int x = (int)threadIdx.x % ", side_, ";");
+    const std::string rest =
+        body_.Index(body_.vectors.rest, [&](Var var) -> std::string {
+          if (var.kind != Var::Kind::kAxis || var.index <= last) return "";
+          return v_.parts > 1 ? "(part_first + y)" : "y";
+        });
+    out_.Line("const int shift = (int)((unsigned)(", rest, ") & ",
+              v_.vector - 1, "u);");
+    PlaceGroup(absl::StrCat("x * ", v_.vector, " - shift"), true);
+    out_.Line("const bool live = hi > lo;");
+  }
+
+  // Declares the thread's group, from `begin` on in the block's columns.
+  void PlaceGroup(const std::string& begin, bool may_begin_before) {
+    const uint32_t last = facts_.num_outer - 1;
+    const std::string name = CudaBody::AxisName(last);
+    out_.Line("const ", body_.index_type(), " ", name, " = first_column + ",
+              begin, ";");
+    out_.Line("const int lo = ", may_begin_before ? "x == 0 ? shift : 0" : "0",
+              ";");
+    out_.Line("const int hi = columns_end - ", name, " >= ", v_.vector, " ? ",
+              v_.vector, " : (int)(columns_end - ", name, ");");
+  }
+
+  // Moves the sums of the groups to those that begin at multiples of the width,
+  // which the rest of the kernel, a block of its own, works with.
+  void Realign(const KernelPass& pass) {
+    sums_.Realign(pass.reduces, side_);
+    const uint32_t last = facts_.num_outer - 1;
+    out_.Open();
+    body_.SetVectors(
+        {last, v_.vector, 0, !IsMultiple(facts_.extents[last], v_.vector)});
+    PlaceGroup(absl::StrCat("x * ", v_.vector), false);
+    out_.Line("const bool live = x < ", v_.across, " && hi > 0;");
+  }
+
+  // What is computed once a column after the only pass: with `peel` also what was
+  // before it, for other columns.
+  std::vector<ScalarId> Last() const {
+    std::vector<ScalarId> nodes = passes_.last;
+    if (v_.peel == 0) return nodes;
+    const std::vector<ScalarId>& before = passes_.passes[0].before;
+    nodes.insert(nodes.end(), before.begin(), before.end());
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
   }
 
   // Which of `nodes` others than these read.
@@ -129,12 +212,15 @@ class ColumnsWriter {
     const bool split = v_.parts > 1;
     const std::string limit = split ? "part_end" : body_.Index(points_);
     const int64_t step = int64_t{v_.down} * v_.unroll;
-    const bool all_below = !split && points_.Is(step);
+    // Of peeled groups a thread may have none.
+    const bool all_below = !split && v_.peel == 0 && points_.Is(step);
+    std::string first = split ? "part_first + y" : "y";
+    if (v_.peel != 0)
+      first = absl::StrCat("(live ? ", first, " : ", limit, ")");
     sums_.OpenLoop(
         pass.reduces,
-        {split ? "part_first + y" : "y", limit,
-         split ? CeilDiv(points_, int64_t{v_.parts}) : points_, step,
-         std::max<int64_t>(1, kMostFloatsAdded / v_.unroll), all_below},
+        {first, limit, split ? CeilDiv(points_, int64_t{v_.parts}) : points_,
+         step, std::max<int64_t>(1, kMostFloatsAdded / v_.unroll), all_below},
         Count());
     const auto then = [&](CudaBody::Place place) -> absl::Status {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();
@@ -144,7 +230,8 @@ class ColumnsWriter {
     RETURN_IF_ERROR(WriteUnrolled(
         body_, {v_.unroll, v_.down, limit, all_below, !pass.stores.empty()},
         pass.inside, nothing_kept_, [&] {
-          return body_.WriteGroup({pass.inside, pass.stores, then, "live"});
+          return body_.WriteGroup(
+              {pass.inside, pass.stores, then, "live", v_.peel != 0});
         }));
     sums_.CloseLoop(Count());
     return absl::OkStatus();
@@ -162,7 +249,7 @@ class ColumnsWriter {
     const std::string point = facts_.num_outer == 0 ? "0" : body_.Index(first);
     out_.Line("#pragma unroll 1");
     out_.Open("for (int joined = 0;; joined = 1)");
-    RETURN_IF_ERROR(sums_.JoinDown(pass.reduces, v_.across, v_.down));
+    RETURN_IF_ERROR(sums_.JoinDown(pass.reduces, side_, v_.down));
     out_.Line("if (joined != 0) break;");
     sums_.StorePartials(pass.reduces, points, v_.parts, point, Count(),
                         "y == 0 && live");
@@ -181,6 +268,7 @@ class ColumnsWriter {
   CWriter& out_;
   const KernelPasses& passes_;
   CudaAccumulators sums_;
+  const int side_;         // threads side by side
   const SymExpr points_;   // that are reduced
   const SymExpr columns_;  // groups of outer points
   const std::vector<std::string> nothing_kept_;

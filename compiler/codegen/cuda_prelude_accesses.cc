@@ -147,6 +147,12 @@ K_FN k_pack<T, V> k_load_part(const T* p, int lo, int hi) {
   return to;
 }
 )"},
+    // The whole pack if that is `within` what may be read.
+    {"k_load_within", "", R"(template <class T, int V>
+K_FN k_pack<T, V> k_load_within(const T* p, bool within, int lo, int hi) {
+  return within ? k_load<T, V>(p) : k_load_part<T, V>(p, lo, hi);
+}
+)"},
     {"k_store_part", "", R"(template <class T, int V>
 K_FN void k_store_part(T* p, int lo, int hi, const k_pack<T, V>& from) {
   if (lo == 0 && hi == V) {

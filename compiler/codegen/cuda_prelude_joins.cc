@@ -296,6 +296,25 @@ K_FN void k_down(void* shared, T (&x)[V], F join) {
   }
 }
 )"},
+    {"k_realign", "",
+     R"(// Of kSide threads side by side, each with V values that stand `shift` places before
+// its own: gives them to the threads whose places they have. The last one keeps its.
+// `shared` has room for V values a thread.
+template <int kSide, class T, int V>
+K_FN void k_realign(void* shared, T (&x)[V], int shift) {
+  T* row = (T*)shared + (int)threadIdx.x / kSide * (kSide * V);
+  const int first = (int)threadIdx.x % kSide * V;
+#pragma unroll
+  for (int e = 0; e < V; ++e)
+    if (first + e >= shift) row[first + e - shift] = x[e];
+  __syncthreads();
+  if (first < (kSide - 1) * V) {
+#pragma unroll
+    for (int e = 0; e < V; ++e) x[e] = row[first + e];
+  }
+  __syncthreads();
+}
+)"},
     // V values side by side, in accesses of up to 16 bytes.
     {"k_keep", "", R"(/* k_words */
 template <class T, int N> struct __attribute__((aligned(N * sizeof(T)))) k_wide { T x[N]; };

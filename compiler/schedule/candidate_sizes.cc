@@ -22,6 +22,14 @@ std::vector<Width> WidthsOn(const NestCosts& costs, uint32_t axis) {
   return widths;
 }
 
+int PartsFor(const NestCosts& costs, int64_t blocks, int64_t steps,
+             int64_t least_steps, int per_multiprocessor) {
+  const int64_t wanted = CeilDivide(
+      int64_t{costs.target().multiprocessors} * per_multiprocessor, blocks);
+  return static_cast<int>(std::clamp<int64_t>(
+      std::min(wanted, steps / least_steps), 1, kMostParts));
+}
+
 int64_t LongestRow(const NestCosts& costs) {
   SymExpr row = 1;
   for (uint32_t a = costs.facts().num_outer; a < costs.facts().num_axes; ++a)

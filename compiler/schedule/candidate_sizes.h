@@ -32,6 +32,11 @@ inline int64_t PowerOfTwoAtLeast(int64_t n) {
   return p;
 }
 
+// Parts that give the chip about `per_multiprocessor` blocks a multiprocessor, if
+// without parts it has `blocks`; none is shorter than `least_steps` of its `steps`.
+int PartsFor(const NestCosts& costs, int64_t blocks, int64_t steps,
+             int64_t least_steps, int per_multiprocessor);
+
 // The longest row that a kernel may meet.
 int64_t LongestRow(const NestCosts& costs);
 

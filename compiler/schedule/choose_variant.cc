@@ -91,17 +91,20 @@ SymExpr Counters(const PlannedKernel& kernel) {
     return CeilDiv(points, int64_t{rows->rows});
   const auto& columns = std::get<CudaColumns>(kernel.variant);
   if (columns.vector == 1) return CeilDiv(points, int64_t{columns.across});
-  // The last axis counts in groups, of which the last may be partial.
+  // The last axis counts in groups, of which the last may be partial. With `peel` no
+  // block has groups of two rows of it.
+  const int64_t together = columns.peel != 0 ? columns.across : 1;
   SymExpr groups = 1;
   uint32_t outer = 0;
   while (outer < kernel.nest.axes.size() && !kernel.nest.axes[outer].reduction)
     ++outer;
   for (uint32_t a = 0; a < outer; ++a) {
     const SymExpr& extent = kernel.nest.axes[a].extent;
-    groups = groups * (a + 1 == outer ? CeilDiv(extent, int64_t{columns.vector})
-                                      : extent);
+    groups =
+        groups *
+        (a + 1 == outer ? CeilDiv(extent, columns.vector * together) : extent);
   }
-  return CeilDiv(groups, int64_t{columns.across});
+  return CeilDiv(groups, columns.across / together);
 }
 
 // Both parts of a gradient, which follow one another, have the same sums.

@@ -175,6 +175,14 @@ class NestCosts {
   Price PriceCuda(const CudaPoints& v) const;
   Price PriceCuda(const CudaTiles& v) const;
   Price PriceCuda(const CudaRows& v) const;
+  // Blocks of columns, without parts; with `peel` what they do more.
+  struct ColumnBlocks {
+    double count = 1;
+    double beside = 1;          // threads side by side, for each group
+    bool rows_are_cut = false;  // a row has several blocks
+    double both_ways = 1;       // instructions of stores that may be partial
+  };
+  ColumnBlocks ColumnBlocksOf(const CudaColumns& v) const;
   double ColumnBlockNs(const CudaColumns& v,
                        const PricedVectors& vectors) const;
   Price PriceCuda(const CudaColumns& v) const;

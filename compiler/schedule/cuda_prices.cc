@@ -16,7 +16,7 @@ namespace {
 // with its bias sums, 125 us against 87.
 constexpr double kStepApart = 0.3;
 // Of points whose groups may be partial: what both ways through one cost more
-// than one.
+// than one. Assumed of stores beside peeled columns as well.
 constexpr double kPartialPoints = 0.41;
 // How long a thread takes for an instruction of its own group, behind its loads.
 constexpr double kPointNs = 0.56;
@@ -25,6 +25,11 @@ constexpr double kColumnLoadNs = 340;
 constexpr double kColumnNs = 0.46;
 // Its loads wait for one another where the rows' number is a symbol.
 constexpr double kSymbolicLoads = 5;
+// Of columns with peeled groups: registers that say where a thread's groups begin and
+// end, and how much longer memory takes for rows that begin inside of a sector. Both
+// are estimated, not measured.
+constexpr int kPeeledRegisters = 6;
+constexpr double kPeeledRows = 1.05;
 // How much of the places that the last round leaves empty counts.
 constexpr double kLastRound = 0.1;
 
@@ -141,19 +146,34 @@ double NestCosts::ColumnBlockNs(const CudaColumns& v,
   const double instructions = Issue(vectors, false, false) /
                               (double(outer_) * double(reduced_)) * v.vector *
                               v.unroll;
-  const double ns =
-      steps * (loads_ns + kColumnNs * instructions) + 150 +
-      reductions_ * kJoinBlockNs * std::log2(std::max(2, v.down)) / 2;
+  const double ns = steps * (loads_ns + kColumnNs * instructions) + 150 +
+                    reductions_ * kJoinBlockNs *
+                        (std::log2(std::max(2, v.down)) / 2 + v.peel);
   if (v.parts == 1) return ns;
   return ns + kJoinPartsNs +
          CeilDivide(double(v.parts), double(v.down) * 4) * kLoadNs;
 }
 
+NestCosts::ColumnBlocks NestCosts::ColumnBlocksOf(const CudaColumns& v) const {
+  ColumnBlocks all;
+  const double columns = double(v.vector) * v.across;
+  all.count = CeilDivide(double(outer_), columns);
+  if (v.peel == 0) return all;
+  const auto row = double(extents_[facts_.num_outer - 1]);
+  const double of_row = CeilDivide(row, columns);
+  all.count = double(outer_) / row * of_row;
+  all.beside = (v.across + 1.0) / v.across;
+  all.rows_are_cut = of_row > 1;
+  for (const Access& access : accesses_)
+    if (access.store && access.reduced) all.both_ways = 1 + kPartialPoints;
+  return all;
+}
+
 Price NestCosts::PriceCuda(const CudaColumns& v) const {
   const uint32_t axis =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
-  const PricedVectors& vectors = VectorsFor(axis, v.vector, false);
-  const int threads = v.across * v.down;
+  const PricedVectors& vectors = VectorsFor(axis, v.vector, v.peel != 0);
+  const int threads = ThreadsOf(v);
   Price price;
   double sectors = 0, once = 0;
   for (const Access& access : accesses_) {
@@ -170,14 +190,18 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
     most = std::max(most, AccumulatorBytes(node));
   }
   price.registers = kBaseRegisters + v.unroll * PackWords(vectors, false) +
-                    v.vector * (accumulators + 1);
+                    v.vector * (accumulators + 1) + kPeeledRegisters * v.peel;
   price.fits = price.registers <= 168 &&
                int64_t{price.registers} * threads <=
                    target_.registers_per_multiprocessor &&
                most * threads * v.vector <= target_.shared_bytes_per_block;
-  const double columns =
-      CeilDivide(double(outer_), double(v.vector) * v.across);
-  const double blocks = columns * v.parts;
+  const ColumnBlocks all = ColumnBlocksOf(v);
+  // Two blocks read the groups between them.
+  if (all.rows_are_cut) {
+    price.bytes *= all.beside;
+    sectors *= all.beside;
+  }
+  const double blocks = all.count * v.parts;
   const double slots =
       double(target_.multiprocessors) * Resident(threads, price.registers);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
@@ -185,14 +209,14 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
     price.bytes += 2.0 * v.parts * double(outer_) * 4 * accumulators;
   const double rounds = blocks / slots;
   const double uneven = Unevenness(blocks, slots);
-  const double across_idle =
-      columns * v.across * v.vector / std::max(1.0, double(outer_));
+  const double across_idle = all.count * all.beside * v.across * v.vector /
+                             std::max(1.0, double(outer_));
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              sectors / (kSectorsPerCycle * chip)) *
-                    uneven;
+                    uneven * (v.peel != 0 ? kPeeledRows : 1);
   // A chip that is not full does not reach its bandwidth.
   const double busy = std::min(1.0, blocks / target_.multiprocessors);
-  price.issue_ns = Issue(vectors, false, false) * across_idle /
+  price.issue_ns = Issue(vectors, false, false) * across_idle * all.both_ways /
                    (chip * kLanesPerCycle * busy) * uneven;
   price.latency_ns =
       (rounds < 6 ? std::ceil(rounds) : rounds) * ColumnBlockNs(v, vectors);

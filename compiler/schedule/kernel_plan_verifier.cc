@@ -231,6 +231,22 @@ absl::Status VerifyTallies(const PlannedKernel& kernel) {
   return absl::OkStatus();
 }
 
+absl::Status VerifyColumns(const PlannedKernel& kernel) {
+  const auto* columns = std::get_if<CudaColumns>(&kernel.variant);
+  if (columns == nullptr || columns->peel == 0) return absl::OkStatus();
+  const auto reduced =
+      std::count_if(kernel.nest.axes.begin(), kernel.nest.axes.end(),
+                    [](const Axis& axis) { return axis.reduction; });
+  if (reduced == 1 && kernel.nest.axes.size() > 1 && columns->peel == 1 &&
+      columns->vector > 1 && columns->down % columns->vector == 0) {
+    return absl::OkStatus();
+  }
+  return Broken(
+      "K14", kernel.label,
+      absl::StrCat("found peel ", columns->peel, ", vector ", columns->vector,
+                   ", down ", columns->down, ", ", reduced, " reduction axes"));
+}
+
 absl::Status VerifyVariant(const PlannedKernel& kernel,
                            const ShapeEnv& shapes) {
   const KernelVariant& variant = kernel.variant;
@@ -252,6 +268,7 @@ absl::Status VerifyVariant(const PlannedKernel& kernel,
                                shares ? "no" : "a", " workspace"));
   }
   RETURN_IF_ERROR(VerifyTallies(kernel));
+  RETURN_IF_ERROR(VerifyColumns(kernel));
   if (const auto* scans = std::get_if<CudaScans>(&variant);
       scans != nullptr && scans->parts > 1 && scans->rows != 1) {
     return Broken(

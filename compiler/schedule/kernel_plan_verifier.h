@@ -34,6 +34,8 @@ namespace kiln {
 //   K13 A flash kernel has a variant for it; a part of a gradient, and no other, has
 //       sums, whose queries are in blocks of 64 or 128, and are read 64 at most at a
 //       time.
+//   K14 Columns whose groups are peeled have vectors, one reduction axis, and a
+//       multiple of the vector's width of threads below one another.
 //
 // INTERNAL with the number, what was found and what was expected. Quadratic in
 // temporaries.

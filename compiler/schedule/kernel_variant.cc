@@ -44,11 +44,8 @@ std::vector<VariantField> Fields(CudaRows& v) {
           {"alone", &v.alone}};
 }
 std::vector<VariantField> Fields(CudaColumns& v) {
-  return {{"vector", &v.vector},
-          {"across", &v.across},
-          {"down", &v.down},
-          {"unroll", &v.unroll},
-          {"parts", &v.parts}};
+  return {{"vector", &v.vector}, {"across", &v.across}, {"down", &v.down},
+          {"unroll", &v.unroll}, {"parts", &v.parts},   {"peel", &v.peel}};
 }
 std::vector<VariantField> Fields(CudaScans& v) {
   return {{"vector", &v.vector}, {"lanes", &v.lanes},   {"rows", &v.rows},
@@ -162,7 +159,7 @@ int ThreadsOf(const KernelVariant& variant) {
     return v->lanes * v->rows;
   }
   if (const auto* v = std::get_if<CudaColumns>(&variant)) {
-    return v->across * v->down;
+    return (v->across + v->peel) * v->down;
   }
   if (const auto* v = std::get_if<CudaScans>(&variant)) {
     return v->lanes * v->rows;

@@ -95,6 +95,10 @@ struct CudaColumns {
   int down = 8;     // threads that share a group of columns
   int unroll = 1;   // reduced points whose loads are issued together
   int parts = 1;    // as CudaRows.parts
+  // 1: groups begin where the memory of a row is aligned, for rows of any length. A
+  // row may begin inside of a group, so a block has one more thread side by side. All
+  // rows of a thread are aligned alike: `down` is a multiple of `vector`.
+  int peel = 0;
   friend bool operator==(const CudaColumns&, const CudaColumns&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "compiler/schedule/candidate_sizes.h"
+#include "compiler/schedule/column_candidates.h"
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/scan_candidates.h"
 #include "compiler/schedule/tile_accesses.h"
@@ -29,16 +30,6 @@ constexpr int64_t kLeastStagedRow = 16384;
 constexpr int64_t kShortCpuRow = 256;
 // Values at a point with which the vectors of a strip are written out.
 constexpr size_t kShortCpuPass = 12;
-
-// Parts that give the chip about two blocks a multiprocessor, none shorter than
-// `least_steps` of its `steps`.
-int PartsFor(const NestCosts& costs, int64_t blocks, int64_t steps,
-             int64_t least_steps, int per_multiprocessor) {
-  const int64_t wanted = CeilDivide(
-      int64_t{costs.target().multiprocessors} * per_multiprocessor, blocks);
-  return static_cast<int>(std::clamp<int64_t>(
-      std::min(wanted, steps / least_steps), 1, kMostParts));
-}
 
 // Elements of a tile along the last axis and along the other.
 constexpr std::pair<int, int> kTileShapes[] = {
@@ -235,57 +226,6 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
                          .stretch = static_cast<int>(stretch)};
         AddHeldRows(costs, v, groups, out);
         AddStagedRows(costs, v, groups, out);
-      }
-    }
-  }
-}
-
-// `v` with the loads of one step or of several together, and its columns shared by
-// some blocks or by none.
-void AddColumns(const NestCosts& costs, CudaColumns v, int64_t groups,
-                std::vector<KernelVariant>& out) {
-  const int64_t blocks = CeilDivide(groups, v.across);
-  const int64_t steps = CeilDivide(costs.reduced(), v.down);
-  v.unroll = steps >= 4 ? 4 : 1;
-  int before = 1;
-  if (costs.MaySplit()) {
-    for (const int blocks_each : {1, 3}) {
-      v.parts = PartsFor(costs, blocks, costs.reduced(),
-                         int64_t{v.down} * v.unroll, blocks_each);
-      if (v.parts > before) out.push_back(v);
-      before = std::max(before, v.parts);
-    }
-  }
-  // Alone where that fills the chip, or little is left to share.
-  if (before > 1 && blocks < costs.target().multiprocessors && steps >= 16)
-    return;
-  v.parts = 1;
-  out.push_back(v);
-  if (v.unroll > 1 && steps < 16) {
-    v.unroll = 1;
-    out.push_back(v);
-  }
-}
-
-void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
-  const uint32_t outer = costs.facts().num_outer;
-  if (outer == 0) return;
-  const int widest = costs.WidestVector(outer - 1);
-  int plain = widest;
-  while (plain > 1 && (plain > costs.extent(outer - 1) ||
-                       !costs.AllWide(outer - 1, plain))) {
-    plain /= 2;
-  }
-  for (const int vector : {plain, plain / 2}) {
-    if (vector < 1) break;
-    const int64_t groups = CeilDivide(costs.outer(), vector);
-    for (const int across : {8, 16, 32}) {
-      if (across > 8 && across / 2 >= groups) break;
-      for (const int threads : {128, 256, 512}) {
-        const int down = static_cast<int>(std::min<int64_t>(
-            threads / across, PowerOfTwoAtLeast(costs.reduced())));
-        if (down * across < threads / 2) continue;
-        AddColumns(costs, {vector, across, down, 1, 1}, groups, out);
       }
     }
   }

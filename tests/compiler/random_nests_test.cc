@@ -4,6 +4,7 @@
 //
 //   random_nests_test --test_arg=FIRST --test_arg=COUNT   other seeds, and so many
 //                                                         nests a form
+//   ... --test_arg=WORDS   only forms that have the words in their names
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,6 +33,7 @@ namespace {
 
 uint64_t first_seed = 1;
 int asked = 0;  // nests a form; 0: as many as the target is due
+std::string words;
 
 // A CPU's kernels are cheap. CUDA's are built twice where there is no GPU, by NVRTC
 // and for the emulator.
@@ -136,6 +138,12 @@ std::vector<Form> CudaForms() {
                           [](const CudaColumns& v) { return v.parts == 1; }),
       FormOf<CudaColumns>("cuda columns in parts",
                           [](const CudaColumns& v) { return v.parts > 1; }),
+      FormOf<CudaColumns>(
+          "cuda columns peeled",
+          [](const CudaColumns& v) { return v.peel == 1 && v.parts == 1; }),
+      FormOf<CudaColumns>(
+          "cuda columns peeled, in parts",
+          [](const CudaColumns& v) { return v.peel == 1 && v.parts > 1; }),
       FormOf<CudaScans>("cuda scans, several a warp",
                         [](const CudaScans& v) { return v.lanes < 32; }),
       FormOf<CudaScans>("cuda scans of several groups",
@@ -237,7 +245,10 @@ std::vector<MappedNest> AllMapped(const RandomNest& random, uint64_t seed,
 }
 
 // Checks nests until `due` of them have been in each of `forms`.
-void CheckForms(const std::vector<Form>& forms, const Target& target, int due) {
+void CheckForms(std::vector<Form> forms, const Target& target, int due) {
+  std::erase_if(forms, [](const Form& form) {
+    return !absl::StrContains(form.name, words);
+  });
   std::map<std::string, int> hits;
   std::vector<MappedNest> batch;
   std::mt19937_64 random(first_seed);
@@ -324,5 +335,6 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (argc > 1) kiln::first_seed = std::strtoull(argv[1], nullptr, 10);
   if (argc > 2) kiln::asked = std::atoi(argv[2]);
+  if (argc > 3) kiln::words = argv[3];
   return RUN_ALL_TESTS();
 }

@@ -255,6 +255,7 @@ class Writer : RandomValues {
     if (Chance(4)) {
       StoreLessMean(v, order);
     } else {
+      if (Chance(3)) StoreAt(order, v, FloatType());
       StoreReduction(v);
     }
   }

@@ -121,6 +121,33 @@ TEST(CudaKernel, SizesOfScansAndStretchesMayBeSymbols) {
   sums.CheckVariants(TargetKind::kCuda, kSums);
 }
 
+// Each row begins elsewhere in its 16 bytes, whether its length is known or not. A
+// value of the columns is read before the sums and after them, and what is summed
+// is stored as well.
+TEST(CudaKernel, SumsDownColumnsOfOddRows) {
+  for (const bool known : {true, false}) {
+    NestCase c;
+    const auto size = [&](int64_t n) {
+      return known ? SymExpr(n) : c.Symbol(n);
+    };
+    const SymExpr batch = size(2), columns = size(131), rows = size(77);
+    const uint32_t i = c.Axis(batch), j = c.Axis(columns);
+    const uint32_t r = c.Axis(rows, true);
+    const DimVector at = {A(i), A(r), A(j)};
+    const BufferId x = c.In(kBF16, {batch, rows, columns});
+    const BufferId b = c.In(kF32, {columns});
+    const BufferId d = c.Out(kF32, {batch, rows, columns});
+    const BufferId z = c.Out(kF32, {batch, columns});
+    const ScalarId scale = c.Load(b, {A(j)});
+    const ScalarId v =
+        c.Op(ScalarOp::kMul, {c.Cast(kF32, c.Load(x, at)), scale});
+    c.Store(d, at, v);
+    c.Store(z, {A(i), A(j)},
+            c.Op(ScalarOp::kAdd, {c.Reduce(ReduceOp::kSum, v), scale}));
+    c.CheckVariants(TargetKind::kCuda, kSums);
+  }
+}
+
 // Each run of the last axis has a partial group at either end, which needs a place
 // of its own.
 TEST(CudaKernel, HoldsTheGroupsOfRowsOverTwoAxes) {

@@ -47,7 +47,7 @@ constexpr char kRows[] =
   }
 )";
 constexpr char kColumns[] =
-    R"(  kernel k_columns cuda columns vector 4 across 4 down 16 unroll 1 parts 2 {
+    R"(  kernel k_columns cuda columns vector 4 across 4 down 16 unroll 1 parts 2 peel 0 {
     nest sum [i0 in 70, reduce i1 in 1000] {
       t0 = load f32 x[i0 + 70*i1]
       t1 = reduce f32 t0 by sum
@@ -56,7 +56,7 @@ constexpr char kColumns[] =
   }
 )";
 constexpr char kOpenColumns[] =
-    R"(  kernel k_open cuda columns vector 1 across 32 down 8 unroll 1 parts 4 {
+    R"(  kernel k_open cuda columns vector 1 across 32 down 8 unroll 1 parts 4 peel 0 {
     nest sum [i0 in s0, reduce i1 in 1000] {
       t0 = load f32 w[s0*i1 + i0]
       t1 = reduce f32 t0 by sum

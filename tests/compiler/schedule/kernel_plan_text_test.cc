@@ -193,7 +193,7 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   for (const char* reduction :
        {"cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 0 unroll 1 "
         "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0",
-        "cuda columns vector 1 across 32 down 8 unroll 1 parts 1",
+        "cuda columns vector 1 across 32 down 8 unroll 1 parts 1 peel 0",
         "cuda serial threads 256 blocks 512",
         "cpu rows accumulators 2 block 4096 grain 16384",
         "cpu columns strip 4 block 256 unroll 4 grain 16384"}) {
@@ -321,7 +321,26 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
               "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
               "cluster 1 blocks 0 alone 0",
               "cuda columns vector 1 across 4 down 32 unroll 1 "
-              "parts 8"));
+              "parts 8 peel 0"));
+}
+
+TEST(KernelPlanVerifier, RowsOfPeeledColumnsAlignInTurn) {
+  const auto with = [](absl::string_view variant) {
+    return Changed(
+        "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
+        "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0",
+        variant);
+  };
+  constexpr absl::string_view kRest = " unroll 1 parts 1 peel 1";
+  ExpectReadsBack(
+      with(absl::StrCat("cuda columns vector 4 across 8 down 16", kRest)));
+  for (const absl::string_view broken :
+       {"cuda columns vector 1 across 8 down 16",
+        "cuda columns vector 8 across 8 down 4"}) {
+    ExpectBreaks("K14", with(absl::StrCat(broken, kRest)));
+  }
+  ExpectBreaks("K5", with("cuda columns vector 4 across 128 down 8 unroll 1 "
+                          "parts 1 peel 1"));
 }
 
 TEST(KernelPlanVerifier, ATallyHasAThreadForEachValue) {
