@@ -7,6 +7,8 @@ import torch
 
 from graph_stand_in import Tree, values
 
+pytestmark = pytest.mark.filterwarnings("error")  # a replay warns of nothing
+
 
 class OfAGraph(torch.autograd.Function):
     """As AOTAutograd has autograd follow what a compiled graph gives."""
@@ -62,9 +64,11 @@ def test_a_result_that_nobody_holds_is_given_again(one_result, trains):
         (lambda y: y.unsqueeze_(0), False),
         (lambda y: y.as_strided_((2,), (2,)), False),
         (lambda y: y.requires_grad_(), False),
+        (lambda y: setattr(y, "grad", torch.ones(4)), False),
         (lambda y: y.unsqueeze_(0).squeeze_(0), True),
+        (lambda y: y.retain_grad(), True),
     ],
-    ids=["sizes", "strides", "leaf", "operator"],
+    ids=["sizes", "strides", "leaf", "gradient", "operator", "kept gradient"],
 )
 def test_what_a_program_does_to_a_result_itself_is_of_that_result(one_result, change, trains):
     changed, _ = one_result(change, trains)

@@ -17,7 +17,7 @@ static struct {
 
 static PyObject *untyped_storage, *cdata, *data_ptr, *weak_ref, *use_count;
 static PyObject *key_data_ptr, *key_device, *key_nbytes;
-static PyObject *grad, *requires_grad, *grad_fn;
+static PyObject *grad, *is_leaf, *requires_grad, *retains_grad, *grad_fn;
 
 /* The attribute at a path of names from the module torch. */
 static int Find(PyObject** found, const char* const* names) {
@@ -64,8 +64,10 @@ int kiln_graph_torch_learn(void) {
   data_ptr = PyUnicode_InternFromString("data_ptr");
   weak_ref = PyUnicode_InternFromString("_weak_ref");
   use_count = PyUnicode_InternFromString("_use_count");
-  grad = PyUnicode_InternFromString("_grad"); /* which warns of nothing */
+  grad = PyUnicode_InternFromString("grad");
+  is_leaf = PyUnicode_InternFromString("is_leaf");
   requires_grad = PyUnicode_InternFromString("requires_grad");
+  retains_grad = PyUnicode_InternFromString("retains_grad");
   grad_fn = PyUnicode_InternFromString("grad_fn");
   key_data_ptr = PyUnicode_InternFromString("data_ptr");
   key_device = PyUnicode_InternFromString("device");
@@ -144,16 +146,18 @@ long kiln_graph_tensor_uses(PyObject* tensor) {
 
 static int IsObject(PyObject* tensor, PyObject* name, PyObject* object) {
   PyObject* found = PyObject_GetAttr(tensor, name);
+  if (found == NULL) PyErr_Clear();
   Py_XDECREF(found);
   return found == object;
 }
 
 int kiln_graph_is_followed(PyObject* tensor) {
-  if (!IsObject(tensor, grad, Py_None)) {
-    PyErr_Clear();
-    return 1;
+  if (IsObject(tensor, is_leaf, Py_True)) {
+    return !IsObject(tensor, requires_grad, Py_False) ||
+           !IsObject(tensor, grad, Py_None);
   }
-  if (IsObject(tensor, requires_grad, Py_False)) return 0;
+  /* PyTorch warns of who reads `grad` here. */
+  if (!IsObject(tensor, retains_grad, Py_False)) return 1;
   PyObject* function = PyObject_GetAttr(tensor, grad_fn);
   const int of_a_graph =
       function != NULL &&

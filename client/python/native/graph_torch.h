@@ -24,8 +24,8 @@ void kiln_graph_unwatch(void* storage);
 long kiln_graph_uses(void* storage);
 /* References in C++ to a tensor, with the Python object's. */
 long kiln_graph_tensor_uses(PyObject* tensor);
-/* Whether a tensor has a gradient, or autograd follows it for another than a
- * function in Python, as compiled graphs are. */
+/* Whether a tensor has or keeps a gradient, or autograd follows it for another
+ * than a function in Python, as compiled graphs are. */
 int kiln_graph_is_followed(PyObject* tensor);
 
 /* A tensor as `metadata` says (nbytes, data_ptr, size, stride, dtype, device,
