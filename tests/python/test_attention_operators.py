@@ -8,22 +8,20 @@ import cudnn_stand_in  # noqa: F401
 import pytest
 import torch
 import torch.nn.functional as F
-from kiln.flash_states import take_states_as_bits
 from torch._functorch.aot_autograd import aot_export_joint_simple
 from torch._subclasses import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import kiln
-from kiln.compiled_graph import CompiledGraph
+from kiln.flash_states import take_states_as_bits
+from refusals import refuse
 
 _aten = torch.ops.aten
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 
 
 @pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
+def no_counts():
     kiln.counters.clear()
 
 
@@ -93,15 +91,7 @@ def test_efficient_attention_gives_rows_in_whole_32(biased):
 @pytest.mark.filterwarnings("ignore:kiln. graph")
 @pytest.mark.parametrize("half", ["forward", "backward"])
 def test_without_dropout_a_half_of_flash_attention_may_be_pytorchs(half, monkeypatch):
-    compile_ = CompiledGraph._compile
-
-    def refused(graph, exported):
-        if graph.name.startswith(half):
-            raise LookupError("of the test")
-        return compile_(graph, exported)
-
-    monkeypatch.setattr(CompiledGraph, "_compile", refused)
-    monkeypatch.setenv("KILN_STRICT", "0")
+    refuse(monkeypatch, half)
     inputs = [heads(4, 2049) for _ in range(3)]
     with torch._functorch.config.patch(enable_autograd_cache=False):
         _, _, gradients = trained(torch.compile(flash, backend="kiln", fullgraph=True), inputs)

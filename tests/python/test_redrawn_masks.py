@@ -20,6 +20,7 @@ from kiln.recipe import Recipe
 from kiln.redrawn_masks import MaskLost, in_pytorch
 from kiln.torch_inside import keeps_any_backend
 from processes import HERE, answer_of, start
+from refusals import refuse
 
 aten = torch.ops.aten
 FORWARD = aten._scaled_dot_product_cudnn_attention.default
@@ -64,19 +65,6 @@ def assert_one_mask(fn, device="cpu"):
 
 def compiled(fn=attend, **options):
     return torch.compile(fn, backend="kiln", fullgraph=True, options=options)
-
-
-def refuse(monkeypatch, kind):
-    """Kiln refuses graphs of a kind, which are to run in eager mode."""
-    compile_ = CompiledGraph._compile
-
-    def refused(graph, exported):
-        if graph.name.startswith(kind):
-            raise LookupError("of the test")
-        return compile_(graph, exported)
-
-    monkeypatch.setattr(CompiledGraph, "_compile", refused)
-    monkeypatch.setenv("KILN_STRICT", "0")
 
 
 def assert_lost(fn, device="cpu"):
