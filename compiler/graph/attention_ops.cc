@@ -40,15 +40,6 @@ TensorMeta HeadsInside(DType dtype, DimVector sizes) {
   return meta;
 }
 
-// The order of its dimensions is kept.
-TensorMeta Like(const TensorMeta& x, ShapeEnv& shapes) {
-  TensorMeta meta;
-  meta.dtype = x.dtype;
-  meta.sizes = x.sizes;
-  meta.strides = LikeStrides(x, MemoryFormat::kPreserve, shapes);
-  return meta;
-}
-
 TensorMeta LeftOut() {
   TensorMeta meta;
   meta.defined = false;
@@ -106,7 +97,7 @@ absl::StatusOr<TensorMetas> InferGradientsAlike(const InferInput& in) {
   for (size_t i = 1; i <= 3; ++i) {
     const TensorMeta& x = in.tensor(i);
     if (x.rank() != 4) return Malformed("rank 4 due");
-    metas.push_back(Like(x, in.shapes));
+    metas.push_back(MetaLike(x, in.shapes));
   }
   return metas;
 }
@@ -122,7 +113,7 @@ absl::StatusOr<TensorMetas> InferFlashAttention(const InferInput& in) {
         absl::StrCat("flash attention of ", ToText(q), " and ", ToText(v)));
   TensorMeta debug_mask = in.flag(5) ? LeftOut() : ContiguousMeta(q.dtype, {0});
   return TensorMetas{
-      Like(q, in.shapes),
+      MetaLike(q, in.shapes),
       ContiguousMeta(DType::kFloat32, {q.sizes[0], q.sizes[1], q.sizes[2]}),
       LeftOut(),
       LeftOut(),

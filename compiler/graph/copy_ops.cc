@@ -48,12 +48,7 @@ absl::StatusOr<TensorMetas> InferRoundTo(const InferInput& in) {
 }
 
 absl::StatusOr<TensorMetas> InferLiftFresh(const InferInput& in) {
-  const TensorMeta& self = in.tensor(0);
-  TensorMeta meta;
-  meta.dtype = self.dtype;
-  meta.sizes = self.sizes;
-  meta.strides = LikeStrides(self, MemoryFormat::kPreserve, in.shapes);
-  return TensorMetas{std::move(meta)};
+  return TensorMetas{MetaLike(in.tensor(0), in.shapes)};
 }
 
 // copy_strided(a, stride): laid out so.

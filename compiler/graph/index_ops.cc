@@ -26,12 +26,7 @@ absl::Status CheckIndex(const TensorMeta& index) {
 
 // The result keeps the layout of `self`, as its clone would.
 TensorMetas LikeSelf(const InferInput& in) {
-  const TensorMeta& self = in.tensor(0);
-  TensorMeta meta;
-  meta.dtype = self.dtype;
-  meta.sizes = self.sizes;
-  meta.strides = LikeStrides(self, MemoryFormat::kPreserve, in.shapes);
-  return {std::move(meta)};
+  return {MetaLike(in.tensor(0), in.shapes)};
 }
 
 // embedding(weight, indices, ...)

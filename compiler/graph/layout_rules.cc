@@ -241,6 +241,14 @@ DimVector LikeStrides(const TensorMeta& like, MemoryFormat format,
   return ElementwiseStrides(like.sizes, {operand}, shapes);
 }
 
+TensorMeta MetaLike(const TensorMeta& like, ShapeEnv& shapes) {
+  TensorMeta meta;
+  meta.dtype = like.dtype;
+  meta.sizes = like.sizes;
+  meta.strides = LikeStrides(like, MemoryFormat::kPreserve, shapes);
+  return meta;
+}
+
 TensorMeta MetaInFormat(DType dtype, DimVector sizes, bool channels_last) {
   TensorMeta meta;
   meta.dtype = dtype;

@@ -50,6 +50,9 @@ DimVector IterationStrides(const DimVector& sizes,
 DimVector LikeStrides(const TensorMeta& like, MemoryFormat format,
                       ShapeEnv& shapes);
 
+// A result like `like`: its dtype, sizes and, as preserve has it, strides.
+TensorMeta MetaLike(const TensorMeta& like, ShapeEnv& shapes);
+
 // A result of `sizes` in channels-last or contiguous layout.
 TensorMeta MetaInFormat(DType dtype, DimVector sizes, bool channels_last);
 

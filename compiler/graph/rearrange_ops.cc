@@ -16,16 +16,8 @@ constexpr auto kDecompose = Handling::kDecompose;
 constexpr auto kLower = Handling::kLower;
 constexpr auto kInplace = OpRow::Inplace::kYes;
 
-TensorMeta LikeMeta(const TensorMeta& like, ShapeEnv& shapes) {
-  TensorMeta meta;
-  meta.dtype = like.dtype;
-  meta.sizes = like.sizes;
-  meta.strides = LikeStrides(like, MemoryFormat::kPreserve, shapes);
-  return meta;
-}
-
 absl::StatusOr<TensorMetas> InferLikeSelf(const InferInput& in) {
-  return TensorMetas{LikeMeta(in.tensor(0), in.shapes)};
+  return TensorMetas{MetaLike(in.tensor(0), in.shapes)};
 }
 
 // scatter_reduce(self, dim, index, src, ...), index_reduce
@@ -146,7 +138,7 @@ absl::StatusOr<TensorMetas> InferTurn(const InferInput& in) {
   if (turns == 0) {
     return TensorMetas{ContiguousMeta(self.dtype, self.sizes)};
   }
-  TensorMeta meta = LikeMeta(self, in.shapes);
+  TensorMeta meta = MetaLike(self, in.shapes);
   if (turns % 2 == 1) {
     std::swap(meta.sizes[a], meta.sizes[b]);
     std::swap(meta.strides[a], meta.strides[b]);

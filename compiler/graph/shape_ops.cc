@@ -18,12 +18,7 @@ constexpr auto kLower = Handling::kLower;
 constexpr auto kInplace = OpRow::Inplace::kYes;
 
 TensorMetas LikeSelf(const InferInput& in) {
-  const TensorMeta& self = in.tensor(0);
-  TensorMeta meta;
-  meta.dtype = self.dtype;
-  meta.sizes = self.sizes;
-  meta.strides = LikeStrides(self, MemoryFormat::kPreserve, in.shapes);
-  return {std::move(meta)};
+  return {MetaLike(in.tensor(0), in.shapes)};
 }
 
 // An empty tensor of rank 1 is no part of a join, for old programs' sake.

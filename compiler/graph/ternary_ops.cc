@@ -44,12 +44,7 @@ absl::StatusOr<TensorMetas> InferMaskedFill(const InferInput& in) {
 
 // aten.copy and aten.fill: self with other contents.
 absl::StatusOr<TensorMetas> InferOverwrite(const InferInput& in) {
-  const TensorMeta& self = in.tensor(0);
-  TensorMeta meta;
-  meta.dtype = self.dtype;
-  meta.sizes = self.sizes;
-  meta.strides = LikeStrides(self, MemoryFormat::kPreserve, in.shapes);
-  return TensorMetas{std::move(meta)};
+  return TensorMetas{MetaLike(in.tensor(0), in.shapes)};
 }
 
 absl::StatusOr<TensorMetas> InferCopy(const InferInput& in) {
