@@ -6,6 +6,7 @@
 #include "compiler/lower_request.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "compiler/tune/measure_call.h"
+#include "compiler/tune/measure_flash.h"
 #include "compiler/tune/measure_kernel.h"
 #include "proto/base/status.h"
 
@@ -22,13 +23,17 @@ absl::StatusOr<wire::TuningDecision> MeasureGraph(
   const MeasureOptions options = {
       .choices = {request.choices().begin(), request.choices().end()},
       .repeats = static_cast<int>(request.repeats())};
-  const LibraryCall* call = CallOfKey(plan, lowered.env.target, request.key());
-  ASSIGN_OR_RETURN(const Measurement measured,
-                   call != nullptr
-                       ? MeasureCall(*call, plan, lowered.env.target,
-                                     request.key(), options, stopwatch)
-                       : MeasureKernel(plan, lowered.env, request.key(),
-                                       options, toolchain, stopwatch));
+  const Target& target = lowered.env.target;
+  const LibraryCall* call = CallOfKey(plan, target, request.key());
+  const FlashKernel* flash = FlashOfKey(plan, target, request.key());
+  ASSIGN_OR_RETURN(
+      const Measurement measured,
+      call != nullptr
+          ? MeasureCall(*call, plan, target, request.key(), options, stopwatch)
+      : flash != nullptr ? MeasureFlash(*flash, plan, target, request.key(),
+                                        options, toolchain, stopwatch)
+                         : MeasureKernel(plan, lowered.env, request.key(),
+                                         options, toolchain, stopwatch));
   wire::TuningDecision decision;
   decision.set_key(measured.key);
   decision.set_choice(measured.choice);

@@ -107,14 +107,15 @@ SymExpr Counters(const PlannedKernel& kernel) {
   return CeilDiv(groups, columns.across / together);
 }
 
-// Both parts of a gradient, which follow one another, have the same sums.
+// Both parts of a gradient, which follow one another, have the same sums. A part that
+// stands alone, to be timed, has its own.
 void AddSums(KernelPlan& plan) {
   BufferId sums = kNoBuffer;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     auto* flash = std::get_if<FlashKernel>(&plan.steps[s]);
     if (flash == nullptr || flash->part == FlashKernel::Part::kForward)
       continue;
-    if (flash->WritesSums()) {
+    if (flash->WritesSums() || sums == kNoBuffer) {
       const Attention& a = flash->attention;
       sums = AddBuffer(plan, absl::StrCat("sums", plan.buffers.size()),
                        BufferKind::kTemporary, DType::kFloat32,

@@ -10,9 +10,6 @@ using Part = FlashKernel::Part;
 constexpr absl::string_view kPartNames[] = {"forward", "query_grad",
                                             "key_grads"};
 
-// The most queries that a block has.
-constexpr int64_t kMostRows = 128;
-
 int64_t WidestOf(const Attention& a) {
   return std::max(a.extents[Attention::kE].constant(),
                   a.extents[Attention::kV].constant());
@@ -130,7 +127,8 @@ int64_t SharedBytesOf(const FlashKernel& kernel, const CudaFlash& v) {
 }
 
 SymExpr PaddedQueries(const Attention& attention) {
-  return CeilDiv(attention.extents[Attention::kM], kMostRows) * kMostRows;
+  return CeilDiv(attention.extents[Attention::kM], kMostFlashRows) *
+         kMostFlashRows;
 }
 
 }  // namespace kiln

@@ -19,6 +19,8 @@
 namespace kiln {
 
 inline constexpr BufferId kNoBuffer = ~0u;
+// The most rows that a block has.
+inline constexpr int64_t kMostFlashRows = 128;
 
 struct FlashKernel {
   enum class Part : uint8_t { kForward, kQueryGrad, kKeyGrads };

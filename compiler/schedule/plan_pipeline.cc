@@ -19,6 +19,7 @@
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/combine_nests.h"
+#include "compiler/schedule/flash_configs.h"
 #include "compiler/schedule/fuse_epilogues.h"
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/inline_producers.h"
@@ -226,8 +227,12 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
   // The layers of a model have equal kernels.
   absl::flat_hash_map<std::string, VariantChoice> known;
   for (PlannedStep& step : plan.steps) {
-    if (auto* flash = std::get_if<FlashKernel>(&step))
-      flash->variant = ChooseFlash(*flash, env.target);
+    if (auto* flash = std::get_if<FlashKernel>(&step)) {
+      const FlashChoice choice =
+          DecideFlash(*flash, plan.shapes, env.target, env.tuning);
+      flash->variant = choice.variant;
+      if (!choice.key.empty()) plan.tuned[choice.key] = choice.decision;
+    }
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     const auto [at, added] =
@@ -411,6 +416,10 @@ absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
   for (const PlannedStep& step : plan.steps) {
     if (const auto* call = std::get_if<LibraryCall>(&step))
       out += ExplainAlgorithm(*call, plan, env);
+    if (const auto* flash = std::get_if<FlashKernel>(&step)) {
+      out += ToText(*flash,
+                    DecideFlash(*flash, plan.shapes, env.target, env.tuning));
+    }
     const auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     ASSIGN_OR_RETURN(const VariantChoice choice,

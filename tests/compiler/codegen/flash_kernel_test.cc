@@ -16,6 +16,7 @@
 #include "compiler/codegen/write_kernels.h"
 #include "compiler/config/target.h"
 #include "compiler/graph/graph_text.h"
+#include "compiler/schedule/flash_configs.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
@@ -191,10 +192,20 @@ std::vector<Shape> Shapes() {
            .n_symbol = "N"}};
 }
 
-KernelPlan PlanFor(const std::string& graph, absl::string_view target) {
+KernelPlan PlanFor(const std::string& graph, absl::string_view target,
+                   const TuningTable& tuning = {}) {
   PassEnv env{*TargetFromName(target), {}};
   env.options.artifact.own_attention = true;
+  env.tuning = tuning;
   return PlanWith(graph, env);
+}
+
+std::vector<const FlashKernel*> FlashKernelsIn(const KernelPlan& plan) {
+  std::vector<const FlashKernel*> kernels;
+  for (const PlannedStep& step : plan.steps)
+    if (const auto* kernel = std::get_if<FlashKernel>(&step))
+      kernels.push_back(kernel);
+  return kernels;
 }
 
 // Memory of a plan's buffers, with the inputs in their places.
@@ -273,19 +284,15 @@ class FlashKernels : public testing::Test {
 
   // Of a forward and its backward: what the plan means, and then what its kernels do,
   // is what the reference gives.
-  void ExpectAsReference(const std::string& text, const Target& target) {
+  void ExpectAsReference(const std::string& text, const Target& target,
+                         const TuningTable& tuning = {}) {
     const auto graph = ParseGraph(text);
     ASSERT_TRUE(graph.ok()) << graph.status() << text;
     const std::vector<RefValue> inputs = RandomInputs(*graph);
     const auto due = RunReference(*graph, inputs);
     ASSERT_TRUE(due.ok()) << due.status();
-    const KernelPlan plan = PlanFor(text, target.name);
-    ASSERT_EQ(std::count_if(plan.steps.begin(), plan.steps.end(),
-                            [](const PlannedStep& step) {
-                              return std::holds_alternative<FlashKernel>(step);
-                            }),
-              3)
-        << ToText(plan);
+    const KernelPlan plan = PlanFor(text, target.name, tuning);
+    ASSERT_EQ(FlashKernelsIn(plan).size(), 3u) << ToText(plan);
     const auto meant = RunPlan(plan, {}, inputs);
     ASSERT_TRUE(meant.ok()) << meant.status();
     const auto memory = Run(plan, target, inputs);
@@ -384,6 +391,39 @@ TEST_F(FlashKernels, GiveWhatTheReferenceDoes) {
   for (const Shape& s : Shapes()) {
     SCOPED_TRACE(s.name);
     ExpectAsReference(GraphOf(s), *TargetFromName("sm_90"));
+  }
+}
+
+// Also of what dropout leaves.
+TEST_F(FlashKernels, GiveTheSameInEachMappingThatADecisionMayName) {
+  const Target target = *TargetFromName("sm_90");
+  Shape s = {.h = 1, .x = 1, .causal = "top_left", .dropout = 0.25};
+  for (const int64_t width : {64, 192}) {
+    s.e = s.v = width;
+    s.m = s.n = width == 64 ? 140 : 40;
+    const std::string text = GraphOf(s);
+    const KernelPlan before = PlanFor(text, target.name);
+    size_t mappings = 2;
+    for (size_t number = 1; number < mappings; ++number) {
+      SCOPED_TRACE(absl::StrCat(width, ", mapping ", number));
+      TuningTable tuning;
+      std::vector<CudaFlash> decided;
+      for (const FlashKernel* kernel : FlashKernelsIn(before)) {
+        const std::vector<CudaFlash> all = FlashConfigs(*kernel, target);
+        mappings = std::max(mappings, all.size());
+        decided.push_back(all[number % all.size()]);
+        tuning[TuningKey(*kernel, before.shapes, target)] =
+            ToText(KernelVariant(decided.back()));
+      }
+      const KernelPlan plan = PlanFor(text, target.name, tuning);
+      EXPECT_EQ(VerifyKernelPlan(plan), absl::OkStatus());
+      const auto kernels = FlashKernelsIn(plan);
+      ASSERT_EQ(kernels.size(), decided.size());
+      for (size_t k = 0; k < kernels.size(); ++k)
+        EXPECT_EQ(kernels[k]->variant, KernelVariant(decided[k]));
+      ExpectAsReference(text, target, tuning);
+    }
+    EXPECT_GT(mappings, 3u);
   }
 }
 

@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/config/target.h"
+#include "compiler/schedule/flash_configs.h"
 
 namespace kiln {
 namespace {
@@ -31,19 +36,101 @@ TEST(FlashKernel, FitsABlockOfEveryTarget) {
         for (int v = kWidthStep; v <= kWidest; v += kWidthStep) {
           SCOPED_TRACE(absl::StrCat(name, " ", PartName(part), " ", e, " ", v));
           const FlashKernel kernel = KernelOf(part, e, v);
-          const CudaFlash found = ChooseFlash(kernel, target);
-          ASSERT_LE(SharedBytesOf(kernel, found), room);
-          // Tensor cores multiply 16 columns; the sums of 64 queries are written.
-          ASSERT_GE(found.warps, 1);
-          ASSERT_GE(found.columns, 16);
-          ASSERT_EQ(64 % found.columns, 0);
-          if (part != Part::kQueryGrad) continue;
-          const int rows = found.warps * found.tiles * 16;
-          ASSERT_TRUE(rows == 64 || rows == 128) << rows;
+          const std::vector<CudaFlash> configs = FlashConfigs(kernel, target);
+          ASSERT_EQ(configs[0], ChooseFlash(kernel, target));
+          ASSERT_LE(configs.size(), 12u);
+          for (size_t i = 0; i < configs.size(); ++i) {
+            const CudaFlash& found = configs[i];
+            ASSERT_EQ(std::count(configs.begin(), configs.end(), found), 1);
+            ASSERT_LE(SharedBytesOf(kernel, found), room);
+            // Tensor cores multiply 16 columns; the sums of 64 queries are written.
+            ASSERT_GE(found.warps, 1);
+            ASSERT_GE(found.columns, 16);
+            ASSERT_EQ(64 % found.columns, 0);
+            const int rows = found.warps * found.tiles * 16;
+            ASSERT_LE(rows, 128);
+            if (part != Part::kQueryGrad) continue;
+            ASSERT_TRUE(rows == 64 || rows == 128) << rows;
+          }
         }
       }
     }
   }
+}
+
+FlashKernel Keyed(Part part) {
+  FlashKernel kernel = KernelOf(part, 64, 64);
+  kernel.attention.extents = {2, 8, 8, 512, 256, 64, 64};
+  View query;
+  query.dtype = DType::kBFloat16;
+  kernel.attention.arrays[Attention::kQuery] = query;
+  return kernel;
+}
+
+TEST(FlashKernel, TakesTheMappingThatADecisionNames) {
+  const Target target = *TargetFromName("sm_80");
+  const ShapeEnv shapes;
+  const FlashKernel kernel = Keyed(Part::kForward);
+  const std::string key = TuningKey(kernel, shapes, target);
+  EXPECT_EQ(key.find("flash_forward/bf16/2x8x512x256x64/"), 0u) << key;
+  EXPECT_EQ(key.substr(key.size() - 6), "/sm_80");
+  const FlashChoice before = DecideFlash(kernel, shapes, target, {});
+  EXPECT_EQ(before.variant, ChooseFlash(kernel, target));
+  EXPECT_EQ(before.key, key);
+  EXPECT_EQ(before.decision, "");
+  const CudaFlash other = FlashConfigs(kernel, target).at(1);
+  const std::string words = ToText(KernelVariant(other));
+  const FlashChoice after = DecideFlash(kernel, shapes, target, {{key, words}});
+  EXPECT_EQ(after.variant, other);
+  EXPECT_EQ(after.decision, words);
+  EXPECT_EQ(ToText(kernel, after),
+            absl::StrCat("kernel flash_forward\n  key ", key,
+                         "\n  tuned: ", words, "\n* ", words, "\n"));
+}
+
+TEST(FlashKernel, IgnoresADecisionThatItCannotTake) {
+  const Target target = *TargetFromName("sm_80");
+  const ShapeEnv shapes;
+  const FlashKernel kernel = Keyed(Part::kKeyGrads);
+  const std::string key = TuningKey(kernel, shapes, target);
+  for (const absl::string_view words :
+       {"", "engine8.3=1", "flash warps 4 tiles 2 columns 64 apart 1",
+        "flash warps 8 tiles 2 columns 32 apart 0"}) {
+    const FlashChoice choice =
+        DecideFlash(kernel, shapes, target, {{key, std::string(words)}});
+    EXPECT_EQ(choice.variant, ChooseFlash(kernel, target)) << words;
+    EXPECT_NE(choice.ignored.find("flash_key_grads: no mapping of it is"),
+              std::string::npos)
+        << choice.ignored;
+  }
+  // One for another chip, or another part, is for another key.
+  const std::string words =
+      ToText(KernelVariant(FlashConfigs(kernel, target).at(1)));
+  const FlashChoice elsewhere =
+      DecideFlash(kernel, shapes, target,
+                  {{TuningKey(kernel, shapes, *TargetFromName("sm_90")), words},
+                   {TuningKey(Keyed(Part::kForward), shapes, target), words}});
+  EXPECT_EQ(elsewhere.variant, ChooseFlash(kernel, target));
+  EXPECT_EQ(elsewhere.decision, "");
+}
+
+TEST(FlashKernel, OtherWorkHasAnotherKey) {
+  const Target target = *TargetFromName("sm_80");
+  const ShapeEnv shapes;
+  const FlashKernel kernel = Keyed(Part::kForward);
+  const std::string key = TuningKey(kernel, shapes, target);
+  FlashKernel other = kernel;
+  other.attention.causal = Attention::Causal::kTopLeft;
+  EXPECT_NE(TuningKey(other, shapes, target), key);
+  other = kernel;
+  other.attention.dropout = 0.1;
+  EXPECT_NE(TuningKey(other, shapes, target), key);
+  other = kernel;
+  other.attention.extents[Attention::kX] = 2;
+  EXPECT_NE(TuningKey(other, shapes, target), key);
+  other = kernel;
+  other.attention.scale = 0.25;  // costs the same
+  EXPECT_EQ(TuningKey(other, shapes, target), key);
 }
 
 }  // namespace

@@ -1,0 +1,153 @@
+#include "compiler/schedule/flash_configs.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/size_class.h"
+#include "proto/base/digest.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+using Part = FlashKernel::Part;
+
+constexpr size_t kDigestDigits = 12;
+// Numbers of its results that a thread holds, half of its registers; of the gradients
+// of keys and values more, since all else that they need is little.
+constexpr int64_t kMostSums = 128;
+constexpr int64_t kMostSumsOfKeys = 192;
+
+int64_t ExtentOf(const FlashKernel& kernel, Attention::Axis axis) {
+  return kernel.attention.extents[axis].constant();
+}
+
+// A thread has a 32nd of its warp's 16 rows a tile.
+int64_t Sums(const CudaFlash& v, int64_t width) { return v.tiles * width / 2; }
+
+bool FitsRegisters(const FlashKernel& kernel, const CudaFlash& v) {
+  const int64_t e = ExtentOf(kernel, Attention::kE);
+  const int64_t value = ExtentOf(kernel, Attention::kV);
+  switch (kernel.part) {
+    case Part::kForward:
+      return v.apart == 0 && Sums(v, value) <= kMostSums;
+    case Part::kQueryGrad:
+      return v.apart == 0 && Sums(v, e) <= kMostSums;
+    case Part::kKeyGrads:
+      // Apart they take each product of scores twice.
+      return v.apart == 0 ? Sums(v, e + value) <= kMostSumsOfKeys
+                          : Sums(v, e + value) > kMostSums &&
+                                Sums(v, std::max(e, value)) <= kMostSums;
+  }
+  return false;
+}
+
+bool Fits(const FlashKernel& kernel, const CudaFlash& v, const Target& target) {
+  return PointsOfBlock(v) <= kMostFlashRows && FitsRegisters(kernel, v) &&
+         SharedBytesOf(kernel, v) <=
+             target.shared_bytes_per_multiprocessor - kSharedOfBlock;
+}
+
+std::string SizeText(const SymExpr& size, const ShapeEnv& shapes) {
+  if (size.is_constant()) return absl::StrCat(size.constant());
+  return absl::StrCat("2^", SizeClass(shapes.Hint(size)));
+}
+
+std::string WorkOf(const FlashKernel& kernel) {
+  return absl::StrCat("flash_", PartName(kernel.part));
+}
+
+std::string DigestOf(const FlashKernel& kernel, const ShapeEnv& shapes,
+                     const Target& target) {
+  const Attention& a = kernel.attention;
+  const auto& bias = a.arrays[Attention::kBias];
+  Sha256 sha;
+  // The version rises when the kernels of equal words come to do other work.
+  sha.AddField("kiln flash kernels 1").AddField(target.name);
+  sha.AddField(PartName(kernel.part));
+  sha.AddNumber(static_cast<uint64_t>(a.at(Attention::kQuery).dtype));
+  for (const SymExpr& extent : a.extents)
+    sha.AddField(SizeText(extent, shapes));
+  sha.AddField(CausalName(a.causal));
+  sha.AddNumber(static_cast<uint64_t>(a.window));
+  sha.AddNumber(bias.has_value() ? 1 + static_cast<uint64_t>(bias->dtype) : 0);
+  sha.AddNumber(a.dropout > 0);
+  return sha.Finish().Hex().substr(0, kDigestDigits);
+}
+
+}  // namespace
+
+std::vector<CudaFlash> FlashConfigs(const FlashKernel& kernel,
+                                    const Target& target) {
+  std::vector<CudaFlash> configs = {ChooseFlash(kernel, target)};
+  for (const int warps : {4, 8}) {
+    for (const int tiles : {1, 2}) {
+      for (const int columns : {32, 64}) {
+        for (const int apart : {0, 1}) {
+          const CudaFlash v = {warps, tiles, columns, apart};
+          if (v != configs[0] && Fits(kernel, v, target)) configs.push_back(v);
+        }
+      }
+    }
+  }
+  return configs;
+}
+
+absl::StatusOr<CudaFlash> FindFlash(const FlashKernel& kernel,
+                                    const Target& target,
+                                    absl::string_view text) {
+  for (const CudaFlash& v : FlashConfigs(kernel, target))
+    if (ToText(KernelVariant(v)) == text) return v;
+  return MakeError(ErrorReason::kBadOption,
+                   absl::StrCat(WorkOf(kernel), ": no mapping of it is \"",
+                                absl::CEscape(text), "\""));
+}
+
+std::string TuningKey(const FlashKernel& kernel, const ShapeEnv& shapes,
+                      const Target& target) {
+  if (FlashConfigs(kernel, target).size() < 2) return "";
+  const Attention& a = kernel.attention;
+  std::string sizes;
+  for (const Attention::Axis axis :
+       {Attention::kB, Attention::kH, Attention::kM, Attention::kN,
+        Attention::kE}) {
+    absl::StrAppend(&sizes, sizes.empty() ? "" : "x",
+                    SizeText(a.extents[axis], shapes));
+  }
+  return absl::StrCat(WorkOf(kernel), "/",
+                      ShortName(a.at(Attention::kQuery).dtype), "/", sizes, "/",
+                      DigestOf(kernel, shapes, target), "/", target.name);
+}
+
+FlashChoice DecideFlash(const FlashKernel& kernel, const ShapeEnv& shapes,
+                        const Target& target, const TuningTable& tuning) {
+  FlashChoice choice;
+  choice.variant = ChooseFlash(kernel, target);
+  choice.key = TuningKey(kernel, shapes, target);
+  const auto found = tuning.find(choice.key);
+  if (choice.key.empty() || found == tuning.end()) return choice;
+  choice.decision = found->second;
+  const absl::StatusOr<CudaFlash> tuned =
+      FindFlash(kernel, target, choice.decision);
+  if (tuned.ok()) {
+    choice.variant = *tuned;
+  } else {
+    choice.ignored = std::string(tuned.status().message());
+  }
+  return choice;
+}
+
+std::string ToText(const FlashKernel& kernel, const FlashChoice& choice) {
+  std::string out = absl::StrCat("kernel ", WorkOf(kernel), "\n");
+  if (!choice.key.empty()) absl::StrAppend(&out, "  key ", choice.key, "\n");
+  if (!choice.ignored.empty()) {
+    absl::StrAppend(&out, "  ignored: ", choice.ignored, "\n");
+  } else if (!choice.decision.empty()) {
+    absl::StrAppend(&out, "  tuned: ", choice.decision, "\n");
+  }
+  return absl::StrCat(out, "* ", ToText(KernelVariant(choice.variant)), "\n");
+}
+
+}  // namespace kiln

@@ -1,0 +1,22 @@
+#ifndef KILN_COMPILER_TUNE_TIME_KERNEL_H_
+#define KILN_COMPILER_TUNE_TIME_KERNEL_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/kernel_source.h"
+#include "compiler/config/target.h"
+#include "compiler/schedule/kernel_plan.h"
+#include "compiler/toolchain/toolchain.h"
+#include "compiler/tune/stopwatch.h"
+
+namespace kiln {
+
+// Builds a kernel of `plan` and times it, with symbols at their hints: the median of
+// `repeats` runs. Errors: those of `toolchain` and `stopwatch`.
+absl::StatusOr<double> TimeKernel(const KernelSource& source,
+                                  const KernelPlan& plan, const Target& target,
+                                  int repeats, Toolchain& toolchain,
+                                  Stopwatch& stopwatch);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_TUNE_TIME_KERNEL_H_
