@@ -26,10 +26,11 @@ constexpr double kColumnNs = 0.46;
 // Its loads wait for one another where the rows' number is a symbol.
 constexpr double kSymbolicLoads = 5;
 // Of columns with peeled groups: registers that say where a thread's groups begin and
-// end, and how much longer memory takes for rows that begin inside of a sector. Both
-// are estimated, not measured.
+// end, and how long a block takes to move sums. Of all columns: how much longer memory
+// takes for rows that begin inside of a sector.
 constexpr int kPeeledRegisters = 6;
-constexpr double kPeeledRows = 1.05;
+constexpr double kRealignNs = 600;
+constexpr double kOddRows = 1.08;
 // How much of the places that the last round leaves empty counts.
 constexpr double kLastRound = 0.1;
 
@@ -146,9 +147,10 @@ double NestCosts::ColumnBlockNs(const CudaColumns& v,
   const double instructions = Issue(vectors, false, false) /
                               (double(outer_) * double(reduced_)) * v.vector *
                               v.unroll;
-  const double ns = steps * (loads_ns + kColumnNs * instructions) + 150 +
-                    reductions_ * kJoinBlockNs *
-                        (std::log2(std::max(2, v.down)) / 2 + v.peel);
+  const double ns =
+      steps * (loads_ns + kColumnNs * instructions) + 150 +
+      reductions_ * (kJoinBlockNs * std::log2(std::max(2, v.down)) / 2 +
+                     kRealignNs * v.peel);
   if (v.parts == 1) return ns;
   return ns + kJoinPartsNs +
          CeilDivide(double(v.parts), double(v.down) * 4) * kLoadNs;
@@ -175,10 +177,13 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
   const PricedVectors& vectors = VectorsFor(axis, v.vector, v.peel != 0);
   const int threads = ThreadsOf(v);
   Price price;
-  double sectors = 0, once = 0;
+  double sectors = 0;
+  bool odd_rows = false;
   for (const Access& access : accesses_) {
     const double bytes = BytesAlong(access, axis, v.across * v.vector);
-    once += bytes;
+    odd_rows |=
+        access.reduced && MotionAlong(access, axis) == Motion::kContiguous &&
+        !RestIsMultiple(*access.offset, axis, int(kSector) / access.bytes);
     price.bytes += bytes * access.passes;
     sectors += Sectors(access, vectors) * access.passes;
   }
@@ -213,7 +218,7 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
                              std::max(1.0, double(outer_));
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              sectors / (kSectorsPerCycle * chip)) *
-                    uneven * (v.peel != 0 ? kPeeledRows : 1);
+                    uneven * (odd_rows ? kOddRows : 1);
   // A chip that is not full does not reach its bandwidth.
   const double busy = std::min(1.0, blocks / target_.multiprocessors);
   price.issue_ns = Issue(vectors, false, false) * across_idle * all.both_ways /
