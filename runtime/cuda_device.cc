@@ -9,6 +9,7 @@
 #include "absl/container/fixed_array.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "runtime/captures_under_way.h"
 
 namespace kiln {
 namespace {
@@ -71,13 +72,7 @@ class CudaModule final : public Module {
  public:
   CudaModule(const CudaDevice& device, CUmodule module)
       : device_(device), module_(module) {}
-  ~CudaModule() override {
-    const absl::StatusOr<CurrentDevice> current = device_.MakeCurrent();
-    if (!current.ok()) return;
-    // Its kernels may be running on any stream.
-    device_.driver().cuCtxSynchronize();
-    device_.driver().cuModuleUnload(module_);
-  }
+  ~CudaModule() override { device_.Retire(module_); }
 
   absl::StatusOr<KernelHandle> FindKernel(
       const std::string& symbol, uint32_t shared_bytes) const override {
@@ -182,6 +177,7 @@ CudaDevice::~CudaDevice() {
     strided_copy_.reset();
     dense_copies_ = DenseCopyKernels();
   }
+  UnloadRetired();
   if (context_ == nullptr) return;
   // After a reset the context is others', who have begun it anew.
   const absl::StatusOr<unsigned long long> id = ContextId();
@@ -268,8 +264,30 @@ absl::StatusOr<CurrentDevice> CudaDevice::MakeCurrent() const {
   return CurrentDevice(restore, this, before);
 }
 
+void CudaDevice::Retire(CUmodule module) const {
+  MutexLock lock(&retired_mu_);
+  retired_.push_back(module);
+}
+
+void CudaDevice::UnloadRetired() const {
+  DoOutsideCaptures([this] {
+    std::vector<CUmodule> retired;
+    {
+      MutexLock lock(&retired_mu_);
+      retired.swap(retired_);
+    }
+    if (retired.empty()) return;
+    // After a reset they are gone.
+    const absl::StatusOr<CurrentDevice> current = MakeCurrent();
+    if (!current.ok()) return;
+    driver_->cuCtxSynchronize();
+    for (CUmodule module : retired) driver_->cuModuleUnload(module);
+  });
+}
+
 absl::StatusOr<std::unique_ptr<Module>> CudaDevice::LoadImage(
     const void* image) const {
+  UnloadRetired();
   ASSIGN_OR_RETURN(const CurrentDevice current, MakeCurrent());
   CUmodule module = nullptr;
   const CUresult result = driver_->cuModuleLoadData(&module, image);

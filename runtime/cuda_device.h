@@ -33,6 +33,12 @@ class CudaDevice final : public Device {
 
   const CudaDriver& driver() const { return *driver_; }
 
+  // A module that nobody calls any more. Its kernels may still run on any stream,
+  // so it is unloaded when the device has been waited for. That is when the next
+  // module is loaded, and no capture is under way: whoever drops a program, as a
+  // garbage collector does at any point, waits for nothing and breaks no capture.
+  void Retire(CUmodule module) const ABSL_LOCKS_EXCLUDED(retired_mu_);
+
   const DeviceTraits& traits() const override { return traits_; }
   // The libraries of extern kernels need it too. Nothing that was made before a
   // reset of the device may be used or destroyed after it: so whoever destroys
@@ -91,6 +97,7 @@ class CudaDevice final : public Device {
   absl::Status Retain();
   absl::StatusOr<unsigned long long> ContextId() const;
   absl::Status ReadTraits();
+  void UnloadRetired() const ABSL_LOCKS_EXCLUDED(retired_mu_);
   // An image of any kind that the driver takes.
   absl::StatusOr<std::unique_ptr<Module>> LoadImage(const void* image) const;
 
@@ -116,6 +123,8 @@ class CudaDevice final : public Device {
   unsigned long long context_id_ = 0;  // a reset gives the context another one
   PoolAllocator allocator_;
   SegmentAllocator segments_;
+  mutable Mutex retired_mu_;
+  mutable std::vector<CUmodule> retired_ ABSL_GUARDED_BY(retired_mu_);
   Mutex mu_;
   // Loaded when a copy first needs them.
   std::unique_ptr<Module> strided_copy_ ABSL_GUARDED_BY(mu_);

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "runtime/captures_under_way.h"
 #include "runtime/graph_tree/path.h"
 
 namespace kiln::graph_tree {
@@ -163,8 +164,11 @@ absl::StatusOr<std::unique_ptr<Node>> RecordNode(const Surroundings& around,
   if (parent != nullptr) {
     node->dead_before = Died(parent->live_after, live_before);
   }
-  ASSIGN_OR_RETURN(node->recording,
-                   around.recorder->Record(function, call, node->uses));
+  {
+    const CaptureUnderWay capture;
+    ASSIGN_OR_RETURN(node->recording,
+                     around.recorder->Record(function, call, node->uses));
+  }
   for (const PathIndex& at : Died(live_before, LiveOutputs(before))) {
     const bool is_input =
         IsInput(call, before[at.depth]->outputs[at.output].address);

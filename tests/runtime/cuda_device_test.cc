@@ -13,6 +13,7 @@
 #include "proto/artifact.pb.h"
 #include "proto/base/log.h"
 #include "proto/base/status.h"
+#include "runtime/captures_under_way.h"
 #include "runtime/shared_library.h"
 #include "tests/runtime/device_suite.h"
 #include "tests/runtime/fake_cuda.h"
@@ -217,6 +218,28 @@ TEST_F(ManyCopies, AreCopiesOfTheDriverWhereItCompilesNoKernel) {
   EXPECT_EQ(PutFor(*fake.device, 3), std::pair(0, 3));
   EXPECT_EQ(log, "");
   ASSERT_TRUE(ConfigureLog({}).ok());
+}
+
+TEST(CudaDevice, WhatIsDroppedIsUnloadedByTheNextLoadOutsideCaptures) {
+  const auto driver = SharedLibrary::Open({"libcuda.so.1"}, {kFakeFolder});
+  ASSERT_TRUE(driver.ok()) << driver.status();
+  int (*loaded)() = nullptr;
+  ASSERT_TRUE(driver->Find("fakeLoadedModules", loaded).ok());
+  const int before = loaded();
+  const OpenedDevice fake = Fake();
+  const wire::SignedArtifact sealed = Seal(AddArtifact());
+  auto dropped = *Load(sealed, fake);
+  const auto kept = *Load(sealed, fake);
+  dropped.reset();
+  EXPECT_EQ(loaded(), before + 2);
+  {
+    const CaptureUnderWay capture;
+    dropped = *Load(sealed, fake);
+    dropped.reset();
+    EXPECT_EQ(loaded(), before + 3);
+  }
+  const auto next = *Load(sealed, fake);
+  EXPECT_EQ(loaded(), before + 2);
 }
 
 TEST(CudaDevice, ALaunchAsksForClustersAndToBeginBeforeTheOneBeforeEnds) {

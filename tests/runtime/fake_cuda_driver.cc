@@ -8,6 +8,7 @@
 // unasked. Functions that no driver has, fake..., tell what was asked of it and reset
 // the devices.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -51,6 +52,7 @@ unsigned most_dynamic[kKernels] = {48 << 10, 48 << 10, 48 << 10, 48 << 10,
 constexpr int kMajor = 9;
 
 kiln::HostCaptures captures;
+std::atomic<int> loaded_modules = 0;
 
 // Does `work` now, or when the graph runs that `stream` is captured for.
 template <typename Work>
@@ -188,6 +190,7 @@ void fakeSetRoom(int64_t bytes) {
 }
 int fakeLaunches() { return launches; }
 int fakeCopies() { return copies; }
+int fakeLoadedModules() { return loaded_modules; }
 // Whether a text may be loaded: else there is no compiler for it.
 void fakeTakePtx(int takes) { takes_ptx = takes != 0; }
 unsigned fakeLastCluster() { return last_cluster; }
@@ -204,10 +207,12 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     return 221;  // CUDA_ERROR_JIT_COMPILER_NOT_FOUND
   }
   *module = static_cast<CUmodule>(const_cast<void*>(image));
+  ++loaded_modules;
   return 0;
 }
 CUresult cuModuleUnload(CUmodule) {
   NEEDS_CONTEXT;
+  --loaded_modules;
   return 0;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {

@@ -99,6 +99,40 @@ def test_an_operator_that_raises_on_a_stream_of_its_own_leaves_it_no_capture():
     assert (recordings(), graph_device._unended_captures) == (1, [])
 
 
+def test_programs_that_another_thread_drops_break_no_recording():
+    began, goes_on, ran = threading.Event(), threading.Event(), []
+
+    @operator
+    def waits(x):
+        ran.append(None)
+        if len(ran) == 2:  # in the capture
+            began.set()
+            assert goes_on.wait(60)
+        return x * 2
+
+    def drop():
+        began.wait(60)
+        torch._dynamo.reset()
+        gc.collect()
+        goes_on.set()
+
+    before, called = graphs(lambda x: x + 3), graphs(lambda x: waits(x + 1) * 3)
+    x = torch.rand(64, device="cuda")
+    for _ in range(3):
+        kept = before(x)
+    called(x)
+    del before
+    thread = threading.Thread(target=drop)
+    thread.start()
+    try:
+        torch.testing.assert_close(called(x), (x + 1) * 6)
+    finally:
+        thread.join()
+    assert torch.equal(kept, x + 3)
+    for step in range(3):
+        torch.testing.assert_close(called(x + step), (x + step + 1) * 6)
+
+
 @pytest.mark.parametrize("calls_before", [0, 1])
 def test_out_of_memory_ends_the_call(calls_before):
     wants = []
