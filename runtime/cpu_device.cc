@@ -112,7 +112,8 @@ DeviceTraits HostTraits() {
 CpuDevice::CpuDevice(const CpuDeviceOptions& options)
     : traits_(HostTraits()),
       allocator_(options.max_kept_bytes),
-      threads_(options.threads > 0 ? options.threads : traits_.threads) {
+      threads_(options.threads > 0 ? options.threads : traits_.threads,
+               ThreadPool::ProgramsTeam()) {
   traits_.threads = threads_.threads();
   lent_.threads = threads_.threads();
   lent_.pool = &threads_;

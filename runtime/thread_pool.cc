@@ -1,5 +1,8 @@
 #include "runtime/thread_pool.h"
 
+#include <dlfcn.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -27,8 +30,17 @@ void Pause() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
-  threads = std::min(threads, kMaxThreads);
+ThreadPool::Team ThreadPool::ProgramsTeam() {
+  return reinterpret_cast<Team>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+}
+
+ThreadPool::ThreadPool(int threads, Team team)
+    : team_(team), process_(getpid()) {
+  threads = std::clamp(threads, 1, kMaxThreads);
+  if (team_ != nullptr) {
+    threads_ = threads;
+    return;
+  }
   workers_.reserve(std::max(threads - 1, 0));
   // std::thread throws when the machine, or the limit of a container, gives no
   // more: then those that there are do the work.
@@ -37,10 +49,12 @@ ThreadPool::ThreadPool(int threads) {
       workers_.emplace_back([this] { WorkerMain(); });
     }
   } catch (const std::system_error& none_left) {
-    LogWarning("thread_pool.short", {{"found", this->threads()},
-                                     {"due", threads},
-                                     {"because", none_left.what()}});
+    LogWarning("thread_pool.short",
+               {{"found", static_cast<int>(workers_.size()) + 1},
+                {"due", threads},
+                {"because", none_left.what()}});
   }
+  threads_ = static_cast<int>(workers_.size()) + 1;
 }
 
 ThreadPool::~ThreadPool() {
@@ -65,7 +79,8 @@ void ThreadPool::RunPieces(Loop& loop) {
 void ThreadPool::ParallelFor(int64_t count, int64_t grain, Body body,
                              void* context) {
   if (count <= 0) return;
-  if (workers_.empty() || count <= grain ||
+  // Threads do not follow into a forked process.
+  if (threads_ == 1 || count <= grain || getpid() != process_ ||
       busy_.exchange(true, std::memory_order_acquire)) {
     body(context, 0, count);
     return;
@@ -76,6 +91,11 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain, Body body,
   loop_.count = count;
   loop_.piece = std::max(grain, (count + pieces - 1) / pieces);
   loop_.next.store(0, std::memory_order_relaxed);
+  if (team_ != nullptr) {
+    RunOnTeam();
+    busy_.store(false, std::memory_order_release);
+    return;
+  }
   gate_.store(kOpen, std::memory_order_release);
   bool someone_sleeps = false;
   {
@@ -96,6 +116,21 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain, Body body,
     }
   }
   busy_.store(false, std::memory_order_release);
+}
+
+void ThreadPool::RunOnTeam() {
+  gate_.store(0, std::memory_order_release);
+  team_(
+      [](void* context) {
+        ThreadPool& pool = *static_cast<ThreadPool*>(context);
+        pool.gate_.fetch_add(1, std::memory_order_acquire);
+        RunPieces(pool.loop_);
+        pool.gate_.fetch_sub(1, std::memory_order_release);
+      },
+      this, static_cast<unsigned>(threads_), 0);
+  // The team is done. This is the order of memory that it promises, said once
+  // more where sanitizers see it.
+  (void)gate_.load(std::memory_order_acquire);
 }
 
 void ThreadPool::WorkerMain() {

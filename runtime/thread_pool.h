@@ -1,6 +1,8 @@
 #ifndef KILN_RUNTIME_THREAD_POOL_H_
 #define KILN_RUNTIME_THREAD_POOL_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -21,6 +23,10 @@ namespace kiln {
 // waking a sleeper costs 5 to 40 us (facts: pipe round trip, 40 us asleep and
 // 7 awake).
 //
+// In a program with OpenMP, such as PyTorch, the loops run on its threads. They
+// spin for milliseconds after a loop of the program's own: threads of ours would
+// have to share their cores just then.
+//
 // Thread-safe. Joins its threads when destroyed.
 class ThreadPool {
  public:
@@ -30,19 +36,28 @@ class ThreadPool {
   // slip of the pen.
   static constexpr int kMaxThreads = 1024;
 
-  // `threads` >= 1, the caller's among them. At most kMaxThreads are started,
-  // and fewer, with a warning in the log, where the machine gives no more:
-  // threads() says how many there are.
-  explicit ThreadPool(int threads);
+  // GOMP_parallel of libgomp and of what stands in for it: calls `body` on
+  // `threads` threads, the caller's among them, and returns when all are done.
+  using Team = void (*)(void (*body)(void*), void* context, unsigned threads,
+                        unsigned flags);
+
+  // Of the OpenMP that all of the program shares; null where there is none.
+  static Team ProgramsTeam();
+
+  // `threads` >= 1, the caller's among them, are those of `team`. Where that is
+  // null, at most kMaxThreads are started, and fewer, with a warning in the log,
+  // where the machine gives no more: threads() says how many there are.
+  explicit ThreadPool(int threads, Team team = nullptr);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  int threads() const { return threads_; }
 
   // Calls body(context, begin, end) on disjoint pieces that cover [0, count),
   // each at least `grain` (>= 1) long but the last. Returns when all are done.
-  // Called from inside a body it runs the loop on that thread alone.
+  // Called from inside a body, or in a process forked from the pool's, it runs the
+  // loop on that thread alone.
   void ParallelFor(int64_t count, int64_t grain, Body body, void* context);
 
  private:
@@ -62,8 +77,12 @@ class ThreadPool {
   };
 
   void WorkerMain();
+  void RunOnTeam();
   static void RunPieces(Loop& loop);
 
+  const Team team_;
+  const pid_t process_;  // of the threads
+  int threads_ = 1;
   Loop loop_;                      // written while nobody is inside
   std::atomic<bool> busy_{false};  // someone's loop owns the workers
   std::atomic<uint32_t> gate_{0};

@@ -210,3 +210,22 @@ def test_threads_that_come_while_a_compile_is_under_way_share_it(monkeypatch):
         first.join()
     torch.testing.assert_close([y for (y,) in results], [fn(x) for x in inputs])
     assert kiln.counters["compiles"] == 1
+
+
+# 65 threads of PyTorch's; a pool of Kiln's own would have as many.
+ON_MANY_THREADS = """
+import json, os, torch
+torch.set_num_threads(65)
+x = torch.randn(2048, 2048)
+due = (x * 2).sum(1)
+before = len(os.listdir("/proc/self/task"))
+y = torch.compile(lambda x: (x * 2).sum(1), backend="kiln")(x)
+added = len(os.listdir("/proc/self/task")) - before
+print(json.dumps({"before": before, "added": added, "right": torch.allclose(y, due, atol=1e-3)}))
+"""
+
+
+def test_kernels_run_on_the_threads_of_pytorch():
+    done, _ = answer_of(start(ON_MANY_THREADS))
+    assert done["right"]
+    assert done["before"] >= 65 and done["added"] < 64, done

@@ -1,6 +1,8 @@
 #include "runtime/thread_pool.h"
 
+#include <dlfcn.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -37,9 +39,32 @@ struct Visits {
   }
 };
 
-TEST(ThreadPool, VisitsEveryNumberOnceInPiecesOfTheGrain) {
+// OpenMP's, as a program that is linked with it has it.
+ThreadPool::Team TeamOfOpenMp() {
+  static void* const library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL);
+  return library == nullptr ? nullptr : ThreadPool::ProgramsTeam();
+}
+
+// How often it was asked to work.
+std::atomic<int> team_calls{0};
+void CountedTeam(void (*body)(void*), void* context, unsigned threads,
+                 unsigned flags) {
+  ++team_calls;
+  TeamOfOpenMp()(body, context, threads, flags);
+}
+
+// On threads of the pool's own, and on OpenMP's.
+class ThreadPools : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { ASSERT_NE(TeamOfOpenMp(), nullptr); }
+  ThreadPool::Team team() const { return GetParam() ? CountedTeam : nullptr; }
+};
+INSTANTIATE_TEST_SUITE_P(Own, ThreadPools, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(OpenMp, ThreadPools, testing::Values(true));
+
+TEST_P(ThreadPools, VisitsEveryNumberOnceInPiecesOfTheGrain) {
   for (const int threads : {1, 2, 3, 8}) {
-    ThreadPool pool(threads);
+    ThreadPool pool(threads, team());
     EXPECT_EQ(pool.threads(), threads);
     for (const int64_t count : {0, 1, 7, 64, 1000}) {
       for (const int64_t grain : {1, 3, 100, 5000}) {
@@ -52,8 +77,43 @@ TEST(ThreadPool, VisitsEveryNumberOnceInPiecesOfTheGrain) {
   }
 }
 
-TEST(ThreadPool, CallersAtOnceEachGetTheirWholeLoop) {
-  ThreadPool pool(3);
+TEST_P(ThreadPools, AllThreadsTakePart) {
+  struct Meeting {
+    static void Body(void* context, int64_t, int64_t) {
+      auto& come = *static_cast<std::atomic<int>*>(context);
+      ++come;
+      while (come.load() < 3) std::this_thread::yield();
+    }
+  };
+  ThreadPool pool(3, team());
+  const int before = team_calls.load();
+  for (int i = 0; i < 10; ++i) {
+    std::atomic<int> come{0};
+    pool.ParallelFor(3, 1, Meeting::Body, &come);
+    EXPECT_EQ(come.load(), 3);
+  }
+  EXPECT_EQ(team_calls.load() - before, GetParam() ? 10 : 0);
+}
+
+TEST_P(ThreadPools, AForkedProcessRunsItsLoopsAlone) {
+  ThreadPool pool(2, team());
+  Visits first(100, 1);
+  pool.ParallelFor(first.count, first.grain, Visits::Body, &first);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);
+    Visits visits(100, 1);
+    pool.ParallelFor(visits.count, visits.grain, Visits::Body, &visits);
+    _exit(visits.EachOnce() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_P(ThreadPools, CallersAtOnceEachGetTheirWholeLoop) {
+  ThreadPool pool(3, team());
   std::atomic<int> wrong{0};
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {
@@ -69,11 +129,11 @@ TEST(ThreadPool, CallersAtOnceEachGetTheirWholeLoop) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
-TEST(ThreadPool, ALoopInsideALoopRunsOnItsOwnThread) {
+TEST_P(ThreadPools, ALoopInsideALoopRunsOnItsOwnThread) {
   struct Nested {
-    ThreadPool pool{2};
+    ThreadPool pool;
     std::atomic<int> visited{0};
-  } nested;
+  } nested{ThreadPool(2, team())};
   nested.pool.ParallelFor(
       10, 1,
       [](void* context, int64_t begin, int64_t end) {
