@@ -59,13 +59,13 @@ torchvision() {
 # make_tests PYTHON: $folder-tests, which sees what PYTHON sees.
 make_tests() {
   local tests=$folder-tests
-  local of="$1 $version, accelerate" # the last that came to the list below
+  local of="$1 $version, pyflakes" # the last that came to the list below
   [[ $(cat "$tests/of" 2>/dev/null) != "$of" ]] || return 0
   rm -rf "$tests"
   "$1" -m venv "$tests"
   "$1" -c 'import site; print(site.getsitepackages()[0])' \
     >"$("$tests/bin/python" -c 'import site; print(site.getsitepackages()[0])')/torch.pth"
-  install "$tests" huggingface-hub tokenizers regex pyyaml packaging tqdm requests pillow pytest pytest-xdist expecttest grpcio
+  install "$tests" huggingface-hub tokenizers regex pyyaml packaging tqdm requests pillow pytest pytest-xdist pyflakes expecttest grpcio
   install "$tests" --no-deps transformers accelerate psutil timm "$(torchvision)"
   echo "$of" >"$tests/of"
 }

@@ -50,6 +50,7 @@ QUICK = {
     "test_distinct_results.py": 2,
     "test_indices.py": 3,
     "test_lost_daemon.py": 3,
+    "test_names.py": 6,
     "test_numbers.py": 2,
     "test_offsets.py": 3,
     "test_random_masks.py": 2,

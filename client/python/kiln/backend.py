@@ -34,7 +34,6 @@ from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
 from .recompiles import note_dynamo
 from .refused_graph import ground_of, run_in_pytorch
-from .telling import tell_once
 from .torch_inside import hold_device_guard, writes_inputs
 
 collect_rarely()

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from . import _native
-from . import launches as launches  # who watches is set before a program runs
+from . import launches  # noqa: F401  who watches is set before a program runs
 from .philox import numbers_of
 from .recipe import Bound, Fixed, HostRecipe, KilnRecipe, Place, Recipe, bound
 from .redrawn_masks import in_pytorch

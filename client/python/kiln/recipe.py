@@ -25,7 +25,7 @@ from .fx_export import Exported, Segment, is_symbolic, value_of
 from .joint_nodes import is_view
 from .redrawn_masks import redrawn
 from .steps import HostStep, Plan, mutates
-from .symbols import atoms_of, is_atom
+from .symbols import is_atom
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import kiln
-from trees import graphs, recordings, skips
+from trees import recordings, skips
 
 
 def _graphs(function, **options):
