@@ -64,6 +64,12 @@ KILN_ALWAYS_INLINE float LargestLoop(const float* scores, int64_t count) {
   return top;
 }
 
+KILN_ALWAYS_INLINE void ScoreGradientsLoop(const float* p, float* dp,
+                                           int64_t count, float delta,
+                                           float scale) {
+  for (int64_t j = 0; j < count; ++j) dp[j] = p[j] * (dp[j] - delta) * scale;
+}
+
 KILN_ALWAYS_INLINE float ExponentiateLoop(float* scores, int64_t count,
                                           float top) {
   for (int64_t j = 0; j < count; ++j) {
@@ -84,18 +90,24 @@ KILN_ALWAYS_INLINE float ExponentiateLoop(float* scores, int64_t count,
   return sum;
 }
 
-__attribute__((target("avx2"))) float LargestWithAvx2(const float* scores,
-                                                      int64_t count) {
+__attribute__((target("avx2,fma"))) float LargestWithAvx2(const float* scores,
+                                                          int64_t count) {
   return LargestLoop(scores, count);
 }
-__attribute__((target("avx2"))) float ExponentiateWithAvx2(float* scores,
-                                                           int64_t count,
-                                                           float top) {
+__attribute__((target("avx2,fma"))) float ExponentiateWithAvx2(float* scores,
+                                                               int64_t count,
+                                                               float top) {
   return ExponentiateLoop(scores, count, top);
 }
 
+__attribute__((target("avx2,fma"))) void ScoreGradientsWithAvx2(
+    const float* p, float* dp, int64_t count, float delta, float scale) {
+  ScoreGradientsLoop(p, dp, count, delta, scale);
+}
+
 bool HasAvx2() {
-  static const bool has = __builtin_cpu_supports("avx2");
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   return has;
 }
 
@@ -198,7 +210,8 @@ float Exponentiate(float* scores, int64_t count, float top) {
 
 void ScoreGradients(const float* p, float* dp, int64_t count, float delta,
                     float scale) {
-  for (int64_t j = 0; j < count; ++j) dp[j] = p[j] * (dp[j] - delta) * scale;
+  HasAvx2() ? ScoreGradientsWithAvx2(p, dp, count, delta, scale)
+            : ScoreGradientsLoop(p, dp, count, delta, scale);
 }
 
 void ScaleBy(float factor, float* values, int64_t count) {
