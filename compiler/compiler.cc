@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler/codegen/write_kernels.h"
+#include "compiler/config/tuning_table_from_wire.h"
 #include "compiler/emit/build_compile_plan.h"
 #include "compiler/emit/describe_kernels.h"
 #include "compiler/lower_request.h"
@@ -14,14 +15,6 @@
 
 namespace kiln {
 namespace {
-
-// The last of a key counts.
-TuningTable TableOf(const wire::PlanRequest& request) {
-  TuningTable table;
-  for (const wire::TuningDecision& decision : request.tuning())
-    table[decision.key()] = decision.choice();
-  return table;
-}
 
 // Always, as with the kernel plan: a plan that the runtime would refuse should
 // not be stored under a key.
@@ -38,7 +31,7 @@ absl::StatusOr<CompiledGraph> CompileGraph(const wire::PlanRequest& request) {
   CompiledGraph out;
   ASSIGN_OR_RETURN(LoweredRequest lowered,
                    LowerRequest(request.compile(), out.records));
-  lowered.env.tuning = TableOf(request);
+  lowered.env.tuning = TuningTableFromWire(request.tuning());
   ASSIGN_OR_RETURN(out.plan, PlanLoops(lowered.graph, std::move(lowered.loops),
                                        lowered.env, out.records));
   AddPassCounters(out.records, out.plan);

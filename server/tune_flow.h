@@ -1,7 +1,9 @@
 #ifndef KILN_SERVER_TUNE_FLOW_H_
 #define KILN_SERVER_TUNE_FLOW_H_
 
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -22,10 +24,11 @@ class Tuner {
       : pool_(pool), tuning_(tuning), counters_(counters) {}
 
   // One key after another, of all graphs, so that no measurement disturbs another
-  // one; keeps each winner as it comes: plans made from then on for that target use
-  // it, and entries that were made without it, of graphs that meet its key, are
-  // served no more. Blocks until all are measured. So where many ask for one graph
-  // and for missing decisions only, the first has them measured.
+  // one. Keys that others depend on come first (proto/base/tuned_line.h), and the graph
+  // is planned again with what they decide. Keeps each winner as it comes: plans made
+  // from then on for that target use it, and entries that were made without it, of graphs
+  // that meet its key, are served no more. Blocks until all are measured. So where many
+  // ask for one graph and for missing decisions only, the first has them measured.
   //
   // Errors:
   //   INVALID_ARGUMENT BAD_TARGET  no target
@@ -37,6 +40,13 @@ class Tuner {
  private:
   absl::StatusOr<wire::TunedKernel> MeasureAndKeep(const CompileTask& task,
                                                    const std::string& key);
+  // What is still to be measured next: ways, as long as there are any.
+  absl::StatusOr<std::vector<std::string>> KeysOfRound(
+      const CompileTask& task, bool missing_only,
+      const std::set<std::string>& measured);
+  // Adds the winner or, where only what is missing is asked for, the failure.
+  absl::Status TuneKey(const CompileTask& task, const std::string& key,
+                       bool missing_only, wire::TuneReply& reply);
 
   WorkerPool& pool_;
   TuningCache& tuning_;

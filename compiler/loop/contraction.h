@@ -61,6 +61,10 @@ struct Contraction {
   // Of a convolution: sums are added in the same order in every run.
   bool deterministic = false;
 
+  // For people: the tuning decision that it was changed by, "tuned: align peel", or why
+  // one was ignored. In no text, and no kernel depends on it.
+  std::string tuned;
+
   const ContractionOperand& result() const { return operands[written]; }
   ContractionOperand& result() { return operands[written]; }
   // The operand that is factor 0 or 1.

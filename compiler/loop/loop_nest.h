@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compiler/config/tuning_table.h"
 #include "compiler/graph/argument.h"
 #include "compiler/loop/attention.h"
 #include "compiler/loop/buffer.h"
@@ -133,6 +134,8 @@ struct LoopProgram {
   // The operators of the tiny products that became loops, "bmm": what Inductor's
   // decompose_bmm and its like count. Not in the program's text either.
   std::vector<std::string> tiny_products;
+  // The tuning decisions that passes over loops looked up: KernelPlan.tuned has more.
+  TuningTable tuned;
 };
 
 }  // namespace kiln

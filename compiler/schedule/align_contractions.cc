@@ -12,6 +12,7 @@
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/align_remedies.h"
+#include "compiler/schedule/align_ways.h"
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/pad_rows.h"
 #include "compiler/schedule/split_contraction.h"
@@ -25,33 +26,58 @@ class Aligner {
           const AlignOptions& options)
       : program_(program), target_(target), options_(options) {}
 
-  AlignedCounts Run() {
-    std::vector<std::optional<AlignRemedy>> remedies(program_.steps.size());
-    bool any = false;
-    for (size_t s = 0; s < remedies.size(); ++s) {
-      const auto* c = std::get_if<Contraction>(&program_.steps[s]);
+  // Decides about each product, up to the first of `key`, which it leaves as it is.
+  // Returns that one's step; the number of steps if there is none.
+  size_t Decide(const TuningTable& tuning, absl::string_view key = "") {
+    remedies_.resize(program_.steps.size());
+    for (size_t s = 0; s < remedies_.size(); ++s) {
+      auto* c = std::get_if<Contraction>(&program_.steps[s]);
       if (c == nullptr) continue;
-      remedies[s] = RemedyOf(*c, program_, target_, options_);
-      if (!remedies[s].has_value()) continue;
-      any = true;
-      PadOperands(*c, *remedies[s]);
+      AlignChoice choice =
+          DecideAlignment(*c, program_, target_, options_, tuning);
+      if (!choice.key.empty() && choice.key == key) return s;
+      Note(choice, *c);
+      if (choice.remedy.has_value()) SetRemedy(s, *std::move(choice.remedy));
     }
-    if (!any) return counts_;
+    return remedies_.size();
+  }
+
+  void SetRemedy(size_t step, AlignRemedy remedy) {
+    remedies_.resize(program_.steps.size());
+    PadOperands(std::get<Contraction>(program_.steps[step]), remedy);
+    remedies_[step] = std::move(remedy);
+    any_ = true;
+  }
+
+  // Changes the products as was decided.
+  AlignedCounts Apply() {
+    if (!any_) return counts_;
     CountWriters();
     std::vector<LoopStep> steps = std::move(program_.steps);
     program_.steps.clear();
     for (size_t s = 0; s < steps.size(); ++s) {
-      if (!remedies[s].has_value()) {
+      if (!remedies_[s].has_value()) {
         program_.steps.push_back(std::move(steps[s]));
         continue;
       }
       ++counts_.products;
-      Apply(std::get<Contraction>(std::move(steps[s])), *remedies[s]);
+      Apply(std::get<Contraction>(std::move(steps[s])), *remedies_[s]);
     }
     return counts_;
   }
 
  private:
+  // For people too.
+  void Note(const AlignChoice& choice, Contraction& c) {
+    if (choice.key.empty()) return;
+    program_.tuned[choice.key] = choice.decision;
+    if (!choice.ignored.empty()) {
+      c.tuned = absl::StrCat("ignored: ", choice.ignored);
+    } else if (!choice.decision.empty()) {
+      c.tuned = absl::StrCat("tuned: align ", choice.decision);
+    }
+  }
+
   void PadOperands(const Contraction& c, const AlignRemedy& remedy) {
     for (size_t place = 0; place < c.operands.size(); ++place) {
       // An operand before may have the same buffer.
@@ -255,6 +281,8 @@ class Aligner {
   LoopProgram& program_;
   const Target& target_;
   const AlignOptions options_;
+  std::vector<std::optional<AlignRemedy>> remedies_;  // by step
+  bool any_ = false;
   AlignedCounts counts_;
   std::vector<int> writers_;
   std::map<std::string, View> copies_;
@@ -262,10 +290,37 @@ class Aligner {
 
 }  // namespace
 
+AlignOptions AlignOptionsOf(const ArtifactOptions& options) {
+  return {.longer_rows = options.comprehensive_padding,
+          .copies = options.shape_padding && !options.force_shape_pad};
+}
+
 AlignedCounts AlignContractions(LoopProgram& program, const Target& target,
-                                const AlignOptions& options) {
+                                const AlignOptions& options,
+                                const TuningTable& tuning) {
   if (target.kind != TargetKind::kCuda) return {};
-  return Aligner(program, target, options).Run();
+  Aligner aligner(program, target, options);
+  aligner.Decide(tuning);
+  return aligner.Apply();
+}
+
+std::vector<StepAlone> AlignedWays(LoopProgram program, const Target& target,
+                                   const AlignOptions& options,
+                                   const TuningTable& tuning,
+                                   absl::string_view key) {
+  if (target.kind != TargetKind::kCuda || key.empty()) return {};
+  const size_t step = Aligner(program, target, options).Decide(tuning, key);
+  if (step == program.steps.size()) return {};
+  std::vector<StepAlone> alone;
+  for (AlignWay& way : AlignWaysOf(std::get<Contraction>(program.steps[step]),
+                                   program, target, options)) {
+    alone.push_back({way.name, Alone(program, program.steps[step])});
+    if (!way.remedy.has_value()) continue;
+    Aligner aligner(alone.back().program, target, options);
+    aligner.SetRemedy(0, *std::move(way.remedy));
+    aligner.Apply();
+  }
+  return alone;
 }
 
 }  // namespace kiln

@@ -49,18 +49,35 @@ class RemedyFinder {
                .by == ComputedBy::kLibrary;
   }
 
+  // All, whatever they cost. None where the product is aligned.
+  std::vector<AlignRemedy> All(const Contraction& c) const {
+    std::vector<AlignRemedy> all;
+    for (const Odd odd : {Odd::kPeeled, Odd::kWidened, Odd::kCheaper}) {
+      if (odd != Odd::kPeeled && !options_.widens) continue;
+      const std::optional<AlignRemedy> found = Find(c, odd);
+      if (!found.has_value()) continue;
+      all.push_back(*found);
+      std::optional<AlignRemedy> parts = Interleaved(c, *found);
+      if (parts.has_value()) all.push_back(*std::move(parts));
+    }
+    return all;
+  }
+
   // The cheaper of two, with wider copies and without. None where the product is
   // aligned, or better as it is.
   std::optional<AlignRemedy> Find(const Contraction& c) const {
-    std::optional<AlignRemedy> peeled = Find(c, /*widens=*/false);
+    std::optional<AlignRemedy> peeled = Worthwhile(c, Odd::kPeeled);
     if (!options_.widens) return peeled;
-    std::optional<AlignRemedy> widened = Find(c, /*widens=*/true);
+    std::optional<AlignRemedy> widened = Worthwhile(c, Odd::kCheaper);
     const bool take = widened.has_value() &&
                       (!peeled.has_value() || widened->costs < peeled->costs);
     return take ? std::move(widened) : std::move(peeled);
   }
 
  private:
+  // What becomes of a size that is not of whole vectors.
+  enum class Odd : uint8_t { kPeeled, kWidened, kCheaper };
+
   double ProductsOf(const Contraction& c) const {
     double products = 1;
     for (const SymExpr& e : c.extents)
@@ -87,7 +104,18 @@ class RemedyFinder {
     return kLaunchNs + bytes / target_.memory_bytes_per_ns;
   }
 
-  std::optional<AlignRemedy> Find(const Contraction& c, bool widens) const {
+  std::optional<AlignRemedy> Worthwhile(const Contraction& c, Odd odd) const {
+    std::optional<AlignRemedy> remedy = Find(c, odd);
+    if (!remedy.has_value()) return std::nullopt;
+    std::optional<AlignRemedy> parts = Interleaved(c, *remedy);
+    if (parts.has_value() && parts->costs < remedy->costs)
+      remedy = std::move(parts);
+    if (TimeOf(c, 1) + remedy->costs > kWorthIt * TimeOf(c, kSlowerUnaligned))
+      return std::nullopt;
+    return remedy;
+  }
+
+  std::optional<AlignRemedy> Find(const Contraction& c, Odd odd) const {
     AlignRemedy remedy;
     double& costs = remedy.costs;
     bool due = false;
@@ -104,39 +132,38 @@ class RemedyFinder {
       remedy.copied[place] = true;
       costs += TimeToMove(2 * BytesOf(view));
     }
-    if (!PeelAxes(c, widens, remedy, due) || !due) return std::nullopt;
-    Interleave(c, remedy);
-    if (TimeOf(c, 1) + costs > kWorthIt * TimeOf(c, kSlowerUnaligned))
-      return std::nullopt;
+    if (!PeelAxes(c, odd, remedy, due) || !due) return std::nullopt;
     return remedy;
   }
 
-  // Takes another way where the result alone is to be copied, and that way costs less.
-  void Interleave(const Contraction& c, AlignRemedy& remedy) const {
+  // Another way where the result alone is to be copied.
+  std::optional<AlignRemedy> Interleaved(const Contraction& c,
+                                         const AlignRemedy& remedy) const {
     for (size_t place = 0; place < c.operands.size(); ++place) {
       if (remedy.copied[place] != (place == c.written) ||
           remedy.stride[place].has_value()) {
-        return;
+        return std::nullopt;
       }
     }
     std::optional<InterleavedProduct> parts = InterleaveRows(c);
-    if (!parts.has_value()) return;
+    if (!parts.has_value()) return std::nullopt;
     double more = -TimeOf(c, 1);
     for (const Contraction& part : parts->aligned) {
-      if (!IsAligned(part)) return;
+      if (!IsAligned(part)) return std::nullopt;
       more += TimeOf(part, 1) + kLaunchNs;
     }
     for (const Contraction& edge : parts->edges) {
-      if (!PlaceOf(edge.result().view, program_).has_value()) return;
+      if (!PlaceOf(edge.result().view, program_).has_value())
+        return std::nullopt;
       more += TimeOf(edge, 1) + kLaunchNs +
               TimeToMove(2 * BytesOf(edge.result().view));
     }
-    if (more >= remedy.costs) return;
-    remedy = AlignRemedy();
-    remedy.peeled.resize(c.extents.size());
-    remedy.widened.resize(c.extents.size());
-    remedy.interleaved = std::move(parts);
-    remedy.costs = more;
+    AlignRemedy interleaved;
+    interleaved.peeled.resize(c.extents.size());
+    interleaved.widened.resize(c.extents.size());
+    interleaved.interleaved = std::move(parts);
+    interleaved.costs = more;
+    return interleaved;
   }
 
   bool IsAligned(const Contraction& c) const {
@@ -165,9 +192,9 @@ class RemedyFinder {
     return stride;
   }
 
-  // Peels or widens, whichever is cheaper. False where a size is not known or not even
-  // one vector, or where a sum is too short to be peeled and is not widened.
-  bool PeelAxes(const Contraction& c, bool widens, AlignRemedy& remedy,
+  // Peels or widens each size. False where one is not known or not even one vector, or
+  // where a sum is too short to be peeled and is not widened.
+  bool PeelAxes(const Contraction& c, Odd odd, AlignRemedy& remedy,
                 bool& due) const {
     const int64_t step = RowAlignment(c.result().view.dtype);
     remedy.peeled.resize(c.extents.size());
@@ -187,10 +214,11 @@ class RemedyFinder {
       const bool peels = axis != sum || (extent >= kLeastSum && TakesMore(c));
       const double peeled = TimeOfPeeled(c, axis, extent - at);
       const std::optional<double> widened =
-          widens ? TimeToWiden(c, axis, remedy) : std::nullopt;
+          odd != Odd::kPeeled ? TimeToWiden(c, axis, remedy) : std::nullopt;
       if (!peels && !widened.has_value()) return false;
       due = true;
-      if (widened.has_value() && (!peels || *widened < peeled)) {
+      if (widened.has_value() &&
+          (!peels || odd == Odd::kWidened || *widened < peeled)) {
         remedy.widened[axis] = at + step;
         for (size_t place = 0; place < c.operands.size(); ++place)
           remedy.copied[place] |= IsAlong(c.operands[place], axis);
@@ -267,6 +295,15 @@ std::optional<AlignRemedy> RemedyOf(const Contraction& contraction,
   const RemedyFinder finder(program, target, options);
   if (!finder.IsEligible(contraction)) return std::nullopt;
   return finder.Find(contraction);
+}
+
+std::vector<AlignRemedy> RemediesOf(const Contraction& contraction,
+                                    const LoopProgram& program,
+                                    const Target& target,
+                                    const AlignOptions& options) {
+  const RemedyFinder finder(program, target, options);
+  if (!finder.IsEligible(contraction)) return {};
+  return finder.All(contraction);
 }
 
 std::optional<uint32_t> RowAxis(const ContractionOperand& operand) {

@@ -37,6 +37,13 @@ std::optional<AlignRemedy> RemedyOf(const Contraction& contraction,
                                     const Target& target,
                                     const AlignOptions& options);
 
+// All remedies, whatever they cost; some may be equal. None where there is nothing to
+// align, or where align_contractions.h does not change such products.
+std::vector<AlignRemedy> RemediesOf(const Contraction& contraction,
+                                    const LoopProgram& program,
+                                    const Target& target,
+                                    const AlignOptions& options);
+
 // The axis that neighbours of the view lie along; none where there are none.
 std::optional<uint32_t> RowAxis(const ContractionOperand& operand);
 

@@ -111,11 +111,6 @@ DimVector NamedSizes(const LibraryCall& call) {
   return sizes;
 }
 
-std::string SizeText(const SymExpr& size, const ShapeEnv& shapes) {
-  if (size.is_constant()) return absl::StrCat(size.constant());
-  return absl::StrCat("2^", SizeClass(shapes.Hint(size)));
-}
-
 }  // namespace
 
 std::string TuningKey(const LibraryCall& call,

@@ -180,7 +180,7 @@ std::string Line(const Contraction& c, const ContractionChoice& choice) {
   }
   return absl::StrCat(FormName(c.form), " ", absl::StrJoin(c.origins, "+"),
                       " [", axes, "] ", ShortName(c.result().view.dtype), ": ",
-                      choice.ground);
+                      choice.ground, c.tuned.empty() ? "" : "; ", c.tuned);
 }
 
 }  // namespace

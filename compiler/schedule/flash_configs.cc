@@ -50,11 +50,6 @@ bool Fits(const FlashKernel& kernel, const CudaFlash& v, const Target& target) {
              target.shared_bytes_per_multiprocessor - kSharedOfBlock;
 }
 
-std::string SizeText(const SymExpr& size, const ShapeEnv& shapes) {
-  if (size.is_constant()) return absl::StrCat(size.constant());
-  return absl::StrCat("2^", SizeClass(shapes.Hint(size)));
-}
-
 std::string WorkOf(const FlashKernel& kernel) {
   return absl::StrCat("flash_", PartName(kernel.part));
 }

@@ -90,10 +90,11 @@ struct KernelPlan {
   std::vector<PlannedStep> steps;
   std::vector<ProgramOutput> outputs;
   std::vector<uint32_t> mutated_inputs;
-  // The tuning decisions that were looked up: the key of each kernel that has a
-  // choice, and the decision in force, which is empty if there was none. The keys do
-  // not depend on decisions. So a later decision shows which artifacts it makes out of
-  // date. Not in the plan's text.
+  // The tuning decisions that were looked up: the key of each step and kernel that has
+  // a choice, and the decision in force, which is empty if there was none. So a later
+  // decision shows which artifacts it makes out of date. Which keys there are may depend
+  // on decisions under keys that begin with kWayKey (proto/base/tuned_line.h), and on no
+  // others. Not in the plan's text.
   TuningTable tuned;
   // For people: who computes each contraction, and why, a line each
   // (choose_contraction.h). Not in the plan's text.

@@ -91,12 +91,8 @@ absl::StatusOr<Changed> RunPadInPlace(LoopProgram& program,
 // Its patterns are the buffers whose rows got a longer stride.
 absl::StatusOr<Changed> RunAlignContractions(LoopProgram& program,
                                              const PassEnv& env) {
-  const ArtifactOptions& options = env.options.artifact;
-  // What forced padding leaves as it is must not be peeled.
   const AlignedCounts counts = AlignContractions(
-      program, env.target,
-      {.longer_rows = options.comprehensive_padding,
-       .copies = options.shape_padding && !options.force_shape_pad});
+      program, env.target, AlignOptionsOf(env.options.artifact), env.tuning);
   if (counts.products == 0) return Changed::kNo;
   return counts.rows > 0 ? Changed::Patterns(counts.rows) : Changed::kYes;
 }
@@ -329,6 +325,7 @@ KernelPlan FlattenAddresses(LoopProgram program) {
   plan.name = std::move(program.name);
   plan.outputs = std::move(program.outputs);
   plan.mutated_inputs = std::move(program.mutated_inputs);
+  plan.tuned = std::move(program.tuned);
   for (Buffer& buffer : program.buffers)
     plan.buffers.push_back(FlatBuffer(buffer));
   plan.placements.resize(plan.buffers.size());

@@ -4,7 +4,9 @@
 // How sizes count in the keys of tuning decisions.
 
 #include <cstdint>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
@@ -14,6 +16,12 @@ inline int SizeClass(int64_t n) {
   int exponent = 0;
   while (exponent < 62 && (int64_t{1} << exponent) < n) ++exponent;
   return exponent;
+}
+
+// "768", or "2^10": the size class of a symbol's hint.
+inline std::string SizeText(const SymExpr& size, const ShapeEnv& shapes) {
+  if (size.is_constant()) return absl::StrCat(size.constant());
+  return absl::StrCat("2^", SizeClass(shapes.Hint(size)));
 }
 
 // The largest power of two that divides `size`, 16 at most. Vectors are as wide as

@@ -56,12 +56,8 @@ const LibraryCall* CallOfKey(const KernelPlan& plan, const Target& target,
   return nullptr;
 }
 
-absl::StatusOr<Measurement> MeasureCall(const LibraryCall& call,
-                                        const KernelPlan& plan,
-                                        const Target& target,
-                                        absl::string_view key,
-                                        const MeasureOptions& options,
-                                        Stopwatch& stopwatch) {
+TimedCall TimedCallOf(const LibraryCall& call, const KernelPlan& plan,
+                      const Target& target) {
   TimedCall timed;
   timed.kind = target.kind;
   timed.target = target.name;
@@ -70,6 +66,16 @@ absl::StatusOr<Measurement> MeasureCall(const LibraryCall& call,
   timed.outputs = OperandsOf(plan.shapes, call.outputs);
   for (const Attribute& attribute : call.attributes)
     timed.attributes.push_back(AtHints(attribute, plan.shapes));
+  return timed;
+}
+
+absl::StatusOr<Measurement> MeasureCall(const LibraryCall& call,
+                                        const KernelPlan& plan,
+                                        const Target& target,
+                                        absl::string_view key,
+                                        const MeasureOptions& options,
+                                        Stopwatch& stopwatch) {
+  TimedCall timed = TimedCallOf(call, plan, target);
   std::vector<std::string> choices = options.choices;
   if (choices.empty()) {
     absl::StatusOr<std::vector<std::string>> named =

@@ -18,6 +18,10 @@ inline constexpr int kMostAlgorithmsMeasured = 12;
 const LibraryCall* CallOfKey(const KernelPlan& plan, const Target& target,
                              absl::string_view key);
 
+// `call` of `plan` as the stopwatch takes it, symbols at their hints.
+TimedCall TimedCallOf(const LibraryCall& call, const KernelPlan& plan,
+                      const Target& target);
+
 // Times `call` of `plan` with each algorithm, symbols at their hints. Without
 // choices: the first that the library names, its own first choice among them.
 //

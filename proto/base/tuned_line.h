@@ -9,6 +9,10 @@ namespace kiln {
 // the plan keeps it whatever is decided later: with the option `deterministic`.
 inline constexpr absl::string_view kPinnedDecision = "=";
 
+// Begins the key of a decision that other keys of the plan depend on, such as whether
+// a product is padded: it is measured first, and the graph is planned again.
+inline constexpr absl::string_view kWayKey = "way_";
+
 }  // namespace kiln
 
 #endif  // KILN_PROTO_BASE_TUNED_LINE_H_

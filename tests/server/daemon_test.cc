@@ -26,6 +26,8 @@ namespace {
 
 using ::kiln::wire::CompileResult;
 using ::kiln::wire::LookupReply;
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 // Waits until the daemon has jobs, waiters or workers in a state: each answer
 // is a call to it, so it is the daemon's own progress that is waited for.
@@ -347,6 +349,35 @@ TEST(Daemon, ADecisionTouchesTheEntriesThatMeetItsKeyAlone) {
   d.Restart();
   EXPECT_EQ(d.client().Lookup(LookupFor(meets))->artifact().artifact(),
             after.result.artifact().artifact());
+}
+
+TEST(Daemon, WhatOtherKeysDependOnIsMeasuredFirst) {
+  TestDaemon d;
+  wire::TuneRequest tune;
+  *tune.mutable_compile() = FakeRequest({"fake.way.way_align/768/fake"});
+  tune.set_missing_only(true);
+  const auto keys = [&] {
+    grpc::ClientContext context;
+    wire::TuneReply reply;
+    const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(reply.failures_size(), 0);
+    std::vector<std::string> keys;
+    for (const wire::TunedKernel& kernel : reply.kernels())
+      keys.push_back(kernel.key());
+    return keys;
+  };
+  const std::string inner = "of/way_align/768/fake/rows=4";
+  EXPECT_THAT(keys(), ElementsAre("way_align/768/fake", inner));
+  EXPECT_THAT(keys(), IsEmpty());
+  // Measured again, each once.
+  tune.set_missing_only(false);
+  EXPECT_THAT(keys(), ElementsAre("way_align/768/fake", inner));
+  const CompileAnswer answer = d.client().Compile(tune.compile());
+  wire::Artifact artifact;
+  ASSERT_TRUE(artifact.ParseFromString(answer.result.artifact().artifact()));
+  EXPECT_THAT(artifact.compiled().tuned(),
+              ElementsAre(inner + " rows=4", "way_align/768/fake rows=4"));
 }
 
 // Ends the daemon's only worker, which is there once the daemon has started.

@@ -7,6 +7,9 @@
 //   fake.salt.TEXT         nothing; makes another graph
 //   fake.shared.TEXT       the units are those of every graph with this text
 //   fake.row.KEY           the plan looks up this key of the tuning table
+//   fake.way.KEY           the plan looks up this key, and one that is called by its
+//                          decision, "of/KEY/CHOICE", which can be measured with
+//                          that decision alone; "of/KEY/" where there is none
 //   fake.error.REASON      an error with this reason
 //   fake.die.any           aborts while planning, with words on stderr
 //   fake.die_once.TAG      aborts the first time only
@@ -226,13 +229,25 @@ void TakeInputs(const wire::Graph& graph, wire::LaunchPlan& plan) {
   }
 }
 
-void LookUpRow(const std::string& row, const wire::PlanRequest& request,
-               wire::CompilePlan& compiled) {
+// Of a request for a plan or a measurement.
+template <typename Request>
+std::string ChoiceOf(const std::string& row, const Request& request) {
   std::string choice;
   for (const wire::TuningDecision& decision : request.tuning()) {
     if (decision.key() == row) choice = decision.choice();
   }
-  compiled.add_tuned(absl::StrCat(row, " ", choice));
+  return choice;
+}
+
+void LookUpRow(const std::string& row, const wire::PlanRequest& request,
+               wire::CompilePlan& compiled) {
+  compiled.add_tuned(absl::StrCat(row, " ", ChoiceOf(row, request)));
+}
+
+// The key that depends on the decision under `way`.
+template <typename Request>
+std::string RowOfWay(const std::string& way, const Request& request) {
+  return absl::StrCat("of/", way, "/", ChoiceOf(way, request));
 }
 
 absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
@@ -252,6 +267,10 @@ absl::StatusOr<wire::CompilePlan> Plan(const wire::PlanRequest& request) {
     }
     if (order.word == "shared") text = order.argument;
     if (order.word == "row") LookUpRow(order.argument, request, compiled);
+    if (order.word == "way") {
+      LookUpRow(RowOfWay(order.argument, request), request, compiled);
+      LookUpRow(order.argument, request, compiled);
+    }
     absl::string_view word = order.word;
     if (absl::ConsumePrefix(&word, "build_")) {
       absl::StrAppend(&build_orders, word, " ", order.argument, "\n");
@@ -295,6 +314,11 @@ absl::StatusOr<wire::ObjectCode> Build(const wire::BuildRequest& request) {
 absl::StatusOr<wire::TuningDecision> Measure(
     const wire::MeasureRequest& request) {
   for (const Order& order : OrdersOf(request.compile().graph())) {
+    if (order.word == "way" && request.key() != order.argument &&
+        request.key() != RowOfWay(order.argument, request)) {
+      return MakeError(ErrorReason::kBadOption,
+                       absl::StrCat("no such key: ", request.key()));
+    }
     absl::string_view word = order.word;
     if (!absl::ConsumePrefix(&word, "measure_")) continue;
     RETURN_IF_ERROR(Obey({std::string(word), order.argument}));

@@ -1,0 +1,88 @@
+#include "compiler/schedule/contraction_key.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/size_class.h"
+#include "proto/base/digest.h"
+#include "proto/base/tuned_line.h"
+
+namespace kiln {
+namespace {
+
+constexpr size_t kDigestDigits = 12;
+
+class Digester {
+ public:
+  Digester(const std::vector<Buffer>& buffers, const ShapeEnv& shapes)
+      : buffers_(buffers), shapes_(shapes) {}
+
+  void Add(absl::string_view words) { sha_.AddField(words); }
+
+  void Add(const SymExpr& size) {
+    sha_.AddField(SizeText(size, shapes_));
+    if (!size.is_constant()) sha_.AddNumber(WidestDivisor(size));
+  }
+
+  void Add(const ContractionOperand& operand) {
+    const View& view = operand.view;
+    const Buffer& buffer = buffers_[view.buffer];
+    sha_.AddField(ShortName(view.dtype)).AddNumber(view.sizes.size());
+    for (size_t d = 0; d < view.sizes.size(); ++d) {
+      Add(view.sizes[d]);
+      Add(view.strides[d]);
+      sha_.AddField(operand.index[d].ToString());
+    }
+    sha_.AddNumber(buffer.alignment_bytes);
+    sha_.AddNumber(WidestDivisor(view.offset + buffer.offset));
+  }
+
+  void Add(const ScalarNode& node) {
+    sha_.AddField(ScalarOpName(node.op)).AddField(ShortName(node.dtype));
+    sha_.AddNumber(node.args.size());
+    for (const ScalarId arg : node.args) sha_.AddNumber(arg);
+  }
+
+  void Add(const Contraction& c) {
+    sha_.AddField(FormName(c.form)).AddField(OperandName(c.written));
+    sha_.AddNumber(c.extents.size());
+    for (const SymExpr& extent : c.extents) Add(extent);
+    for (const ContractionOperand& operand : c.operands) Add(operand);
+    sha_.AddNumber(c.body.size());
+    for (const ScalarNode& node : c.body) Add(node);
+    for (const bool allowed :
+         {c.allow_tf32, c.allow_reduced_sums, c.deterministic})
+      sha_.AddNumber(allowed);
+  }
+
+  std::string Digits() { return sha_.Finish().Hex().substr(0, kDigestDigits); }
+
+ private:
+  const std::vector<Buffer>& buffers_;
+  const ShapeEnv& shapes_;
+  Sha256 sha_;
+};
+
+}  // namespace
+
+std::string WayKeyOf(absl::string_view family, absl::string_view words,
+                     const Contraction& contraction,
+                     const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
+                     const Target& target) {
+  std::string sizes;
+  for (const SymExpr& extent : contraction.extents) {
+    absl::StrAppend(&sizes, sizes.empty() ? "" : "x",
+                    SizeText(extent, shapes));
+  }
+  Digester digester(buffers, shapes);
+  digester.Add(family);
+  digester.Add(words);
+  digester.Add(target.name);
+  digester.Add(contraction);
+  return absl::StrCat(kWayKey, family, "/",
+                      ShortName(contraction.result().view.dtype), "/", sizes,
+                      "/", digester.Digits(), "/", target.name);
+}
+
+}  // namespace kiln

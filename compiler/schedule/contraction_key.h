@@ -1,0 +1,28 @@
+#ifndef KILN_COMPILER_SCHEDULE_CONTRACTION_KEY_H_
+#define KILN_COMPILER_SCHEDULE_CONTRACTION_KEY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "compiler/config/target.h"
+#include "compiler/loop/contraction.h"
+#include "compiler/sym/shape_env.h"
+
+namespace kiln {
+
+// The key under which decisions about a step of the loop program are stored, without
+// blanks: "way_align/bf16/8192x50257x768/5f0c9a31d2b7/sm_90". `family` says what is
+// decided. The sizes are those of the contraction's axes; a symbol has the next power of
+// two of its hint, "2^10". The digest covers the contraction, the layout and alignment
+// of its operands, and `words`: what else the decision depends on.
+//
+// Pure; equal in every process.
+std::string WayKeyOf(absl::string_view family, absl::string_view words,
+                     const Contraction& contraction,
+                     const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
+                     const Target& target);
+
+}  // namespace kiln
+
+#endif  // KILN_COMPILER_SCHEDULE_CONTRACTION_KEY_H_

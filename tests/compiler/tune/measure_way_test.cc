@@ -1,0 +1,161 @@
+#include "compiler/tune/measure_way.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "compiler/graph/graph_text.h"
+#include "compiler/loop/lower_graph.h"
+#include "compiler/schedule/plan_pipeline.h"
+#include "proto/base/status.h"
+
+namespace kiln {
+namespace {
+
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+// Logits of a vocabulary of 8 n + 1 words.
+constexpr char kLogits[] =
+    "graph @g() on cuda(%x: bf16[8192, 768] align 16, "
+    "%w: bf16[50257, 768] align 16) -> (%y) {\n"
+    "  %t = t(%w)\n  %y = mm(%x, %t)\n}\n";
+
+// Its objects are the sources.
+class EchoToolchain final : public Toolchain {
+ public:
+  std::string path() const override { return "echo"; }
+  absl::string_view name() const override { return "echo"; }
+  absl::StatusOr<std::string> Version() override { return "1"; }
+  absl::StatusOr<BuiltObject> Build(absl::string_view source,
+                                    absl::Span<const std::string>) override {
+    return BuiltObject{std::string(source), ""};
+  }
+};
+
+// Kernels take a second. A call takes ten, or what it is told for calls whose result
+// has this many columns; 0: the library does not take them.
+class ToldTimes final : public Stopwatch {
+ public:
+  absl::StatusOr<double> MedianSeconds(const TimedKernel& kernel,
+                                       int repeats) override {
+    EXPECT_GT(repeats, 0);
+    EXPECT_TRUE(absl::StrContains(kernel.image, kernel.symbol));
+    ++kernels;
+    return 1.0;
+  }
+  absl::StatusOr<double> MedianSeconds(const TimedCall& call, int) override {
+    EXPECT_EQ(call.target, "sm_90");
+    const int64_t width = call.outputs.at(0).sizes.back();
+    widths.push_back(width);
+    if (width != told_width) return 10.0;
+    if (told_seconds > 0) return told_seconds;
+    return MakeError(ErrorReason::kUnsupportedOp, "no such call");
+  }
+
+  int64_t told_width = 0;
+  double told_seconds = 0;
+  int kernels = 0;
+  std::vector<int64_t> widths;
+};
+
+struct Subject {
+  explicit Subject(absl::string_view family, const std::string& text = kLogits,
+                   absl::string_view target = "sm_90")
+      : env{*TargetFromName(target), {}}, graph(*ParseGraph(text)) {
+    const auto plan = PlanKernels(Loops(), env);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    for (const auto& [its, decision] : plan->tuned)
+      if (absl::StartsWith(its, family)) key = its;
+  }
+  LoopProgram Loops() const { return *LowerGraph(graph, {}); }
+  absl::StatusOr<Measurement> Measure(Stopwatch& stopwatch,
+                                      std::vector<std::string> choices = {}) {
+    EchoToolchain toolchain;
+    return MeasureWay(Loops(), env, key, {.choices = std::move(choices)},
+                      toolchain, stopwatch);
+  }
+
+  PassEnv env;
+  Graph graph;
+  std::string key;
+};
+
+double SecondsOf(const Measurement& measured, absl::string_view choice) {
+  for (size_t i = 0; i < measured.choices.size(); ++i)
+    if (measured.choices[i] == choice) return measured.seconds[i];
+  ADD_FAILURE() << "no " << choice;
+  return 0;
+}
+
+TEST(MeasureWay, TheFastestWayToAlignAProductWins) {
+  Subject subject("way_align/");
+  ASSERT_THAT(subject.key, HasSubstr("way_align/bf16/8192x50257x768/"));
+  // The product as it is, then as a part of it is not.
+  for (const double whole : {2000.0, 1.0}) {
+    ToldTimes times;
+    times.told_width = 50257;
+    times.told_seconds = whole;
+    const auto measured = subject.Measure(times);
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    EXPECT_EQ(measured->key, subject.key);
+    for (const char* way : {"plain", "peel", "pad"})
+      EXPECT_THAT(measured->choices, Contains(way));
+    EXPECT_EQ(SecondsOf(*measured, "plain"), whole);
+    EXPECT_EQ(measured->choice == "plain", whole == 1.0) << measured->choice;
+    // A product of 50,256 columns, one of the last, and copies of ours.
+    EXPECT_THAT(times.widths, Contains(50256));
+    EXPECT_GT(times.kernels, 0);
+    // A padded product is one call, with copies in front of it and behind it.
+    EXPECT_EQ(SecondsOf(*measured, "pad"), 10 + 2);
+    EXPECT_THAT(times.widths, Contains(50264));
+  }
+}
+
+TEST(MeasureWay, AWayThatALibraryLacksIsLeftOut) {
+  Subject subject("way_align/");
+  ToldTimes times;
+  times.told_width = 50264;
+  const auto measured = subject.Measure(times);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_THAT(measured->choices, Contains("peel"));
+  EXPECT_THAT(measured->choices, Each(testing::Ne("pad")));
+  EXPECT_EQ(measured->seconds.size(), measured->choices.size());
+  // Not if it is asked for.
+  const auto asked = subject.Measure(times, {"pad"});
+  EXPECT_EQ(ReasonOf(asked.status()), ErrorReason::kUnsupportedOp);
+  EXPECT_THAT(asked.status().message(), HasSubstr(subject.key + " as pad"));
+}
+
+TEST(MeasureWay, AChoiceThatIsGivenIsTimedAlone) {
+  Subject subject("way_align/");
+  ToldTimes times;
+  const auto measured = subject.Measure(times, {"plain"});
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_EQ(measured->choice, "plain");
+  EXPECT_THAT(times.widths, ElementsAre(50257));
+  EXPECT_EQ(ReasonOf(subject.Measure(times, {"widest"}).status()),
+            ErrorReason::kBadOption);
+}
+
+TEST(MeasureWay, AKeyOfNothingIsRefused) {
+  Subject subject("way_align/");
+  ToldTimes times;
+  for (const char* key : {"way_align/other", "way_"}) {
+    subject.key = key;
+    const auto measured = subject.Measure(times);
+    EXPECT_EQ(ReasonOf(measured.status()), ErrorReason::kBadOption) << key;
+    EXPECT_THAT(measured.status().message(), HasSubstr(key));
+  }
+}
+
+}  // namespace
+}  // namespace kiln
