@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/graph/attention_choice.h"
+#include "compiler/schedule/compute_ways.h"
 #include "compiler/schedule/contraction_loops.h"
 #include "compiler/schedule/library_epilogue.h"
 #include "compiler/schedule/nest_price.h"
@@ -183,6 +184,14 @@ std::string Line(const Contraction& c, const ContractionChoice& choice) {
                       choice.ground, c.tuned.empty() ? "" : "; ", c.tuned);
 }
 
+// Notes are for people.
+void Note(const DecidedChoice& decided, LoopProgram& program, Contraction& c) {
+  if (decided.key.empty()) return;
+  program.tuned[decided.key] = decided.decision;
+  if (decided.note.empty()) return;
+  absl::StrAppend(&c.tuned, c.tuned.empty() ? "" : "; ", decided.note);
+}
+
 }  // namespace
 
 bool EpilogueOnCudnn(const Contraction& c) {
@@ -258,6 +267,14 @@ ContractionChoice ChooseContraction(const Contraction& c,
                 : absl::StrCat("own loops, no library has ", library)};
 }
 
+bool IsForCudnn(const Attention& attention, const ShapeEnv& shapes,
+                const Target& target) {
+  ShapeEnv decided = shapes;
+  return target.kind == TargetKind::kCuda &&
+         ChooseAttention(FormOf(attention), decided, target).by ==
+             AttentionBy::kLibrary;
+}
+
 // The choice between parts and a step is made (graph/attention_choice.h), and its
 // guards are taken: here the sizes decide as they did there. A step that a client
 // wrote itself may be one that nobody computes: the library is left to say so.
@@ -269,8 +286,7 @@ ContractionChoice ChooseAttentionStep(const Attention& attention,
   AttentionChoice choice = ChooseAttention(FormOf(attention), decided, target);
   if (choice.by == AttentionBy::kOwn)
     return {ComputedBy::kFlash, std::move(choice.ground)};
-  const bool by_cudnn =
-      choice.by == AttentionBy::kLibrary && target.kind == TargetKind::kCuda;
+  const bool by_cudnn = IsForCudnn(attention, shapes, target);
   if (by_cudnn && options.own_attention)
     return {ComputedBy::kFlash, "own flash, as the options ask"};
   if (by_cudnn && attention.causal == Attention::Causal::kBottomRight)
@@ -279,24 +295,28 @@ ContractionChoice ChooseAttentionStep(const Attention& attention,
 }
 
 int64_t ChooseContractions(LoopProgram& program, const Target& target,
-                           const ArtifactOptions& options) {
+                           const ArtifactOptions& options,
+                           const TuningTable& tuning) {
   int64_t changed = 0;
   std::vector<LoopStep> steps;
   steps.reserve(program.steps.size());
   for (LoopStep& step : program.steps) {
     if (auto* attention = std::get_if<Attention>(&step)) {
-      attention->own =
-          ChooseAttentionStep(*attention, program.shapes, target, options).by ==
-          ComputedBy::kFlash;
+      const DecidedChoice decided = DecideAttention(
+          *attention, program.buffers, program.shapes, target, options, tuning);
+      if (!decided.key.empty()) program.tuned[decided.key] = decided.decision;
+      attention->own = decided.choice.by == ComputedBy::kFlash;
       changed += attention->own;
     }
-    const auto* c = std::get_if<Contraction>(&step);
+    auto* c = std::get_if<Contraction>(&step);
     if (c == nullptr) {
       steps.push_back(std::move(step));
       continue;
     }
-    const ContractionChoice choice =
-        ChooseContraction(*c, program.buffers, program.shapes, target);
+    const DecidedChoice decided =
+        DecideContraction(*c, program.buffers, program.shapes, target, tuning);
+    const ContractionChoice& choice = decided.choice;
+    Note(decided, program, *c);
     if (choice.by == ComputedBy::kLibrary) {
       steps.push_back(std::move(step));
       continue;
@@ -322,19 +342,25 @@ int64_t ChooseContractions(LoopProgram& program, const Target& target,
 
 std::vector<std::string> ExplainContractions(const LoopProgram& program,
                                              const Target& target,
-                                             const ArtifactOptions& options) {
+                                             const ArtifactOptions& options,
+                                             const TuningTable& tuning) {
   std::vector<std::string> lines = program.replaced_contractions;
   for (const LoopStep& step : program.steps) {
-    if (const auto* attention = std::get_if<Attention>(&step))
-      lines.push_back(LineOf(
-          *attention,
-          ChooseAttentionStep(*attention, program.shapes, target, options)
-              .ground,
-          target));
+    if (const auto* attention = std::get_if<Attention>(&step)) {
+      const DecidedChoice decided = DecideAttention(
+          *attention, program.buffers, program.shapes, target, options, tuning);
+      lines.push_back(LineOf(*attention, decided.choice.ground, target));
+      if (!decided.note.empty())
+        absl::StrAppend(&lines.back(), "; ", decided.note);
+    }
     const auto* c = std::get_if<Contraction>(&step);
     if (c == nullptr) continue;
-    lines.push_back(Line(
-        *c, ChooseContraction(*c, program.buffers, program.shapes, target)));
+    ContractionChoice choice =
+        ChooseContraction(*c, program.buffers, program.shapes, target);
+    // A step that loops would be by the rules is a decision's.
+    if (choice.by == ComputedBy::kLoops)
+      LibraryTakes(*c, program.buffers, target, choice.ground);
+    lines.push_back(Line(*c, choice));
   }
   return lines;
 }

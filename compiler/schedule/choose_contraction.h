@@ -7,6 +7,7 @@
 
 #include "compiler/config/compile_options.h"
 #include "compiler/config/target.h"
+#include "compiler/config/tuning_table.h"
 #include "compiler/loop/contraction.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/sym/shape_env.h"
@@ -48,6 +49,11 @@ ContractionChoice ChooseContraction(const Contraction& contraction,
                                     const ShapeEnv& shapes,
                                     const Target& target);
 
+// Whether an attention is one that cuDNN computes, by the one place that decides between
+// it and all else (graph/attention_choice.h). Flash kernels have all of those too.
+bool IsForCudnn(const Attention& attention, const ShapeEnv& shapes,
+                const Target& target);
+
 // What computes an attention that is a step: a library, or flash kernels
 // (flash_kernel.h) where the library lacks it or the options ask for them.
 ContractionChoice ChooseAttentionStep(const Attention& attention,
@@ -56,20 +62,24 @@ ContractionChoice ChooseAttentionStep(const Attention& attention,
                                       const ArtifactOptions& options);
 
 // Replaces the contractions that generated loops compute by nests, adds them to the
-// program's replaced_contractions, and marks the attentions that flash kernels compute.
-// May add temporaries. Returns how many were changed. Linear in steps.
+// program's replaced_contractions, and marks the attentions that flash kernels compute:
+// those that ChooseContraction and ChooseAttentionStep say, or a decision of `tuning`
+// (compute_ways.h). Keys that are looked up go into the program's `tuned`. May add
+// temporaries. Returns how many were changed. Linear in steps.
 int64_t ChooseContractions(LoopProgram& program, const Target& target,
-                           const ArtifactOptions& options);
+                           const ArtifactOptions& options,
+                           const TuningTable& tuning = {});
 
 // A line for each contraction, without a newline: first attention that was taken apart,
 // then contractions that became loops, then those that are still steps, each with what
-// computes it. Attention is listed too.
+// computes it. Attention is listed too. A decision of `tuning` is named.
 //
 //   product mm [m 1, n 256, k 512] bf16: own loops, a product with a vector
 //   product addmm [m 64, n 128, k 32] f32: cuBLASLt, bias: a product of matrices
 std::vector<std::string> ExplainContractions(const LoopProgram& program,
                                              const Target& target,
-                                             const ArtifactOptions& options);
+                                             const ArtifactOptions& options,
+                                             const TuningTable& tuning);
 
 }  // namespace kiln
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler/config/target.h"
+#include "compiler/loop/attention.h"
 #include "compiler/loop/contraction.h"
 #include "compiler/sym/shape_env.h"
 
@@ -20,6 +21,13 @@ namespace kiln {
 // Pure; equal in every process.
 std::string WayKeyOf(absl::string_view family, absl::string_view words,
                      const Contraction& contraction,
+                     const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
+                     const Target& target);
+
+// The same of an attention: "way_attention/bf16/8x12x1024x1024x64/5f0c9a31d2b7/sm_90".
+// The sizes are the batch, heads, queries, keys and the size of a head.
+std::string WayKeyOf(absl::string_view family, absl::string_view words,
+                     const Attention& attention,
                      const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
                      const Target& target);
 

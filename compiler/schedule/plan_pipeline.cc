@@ -99,8 +99,8 @@ absl::StatusOr<Changed> RunAlignContractions(LoopProgram& program,
 
 absl::StatusOr<Changed> RunChooseContractions(LoopProgram& program,
                                               const PassEnv& env) {
-  return Changed::Patterns(
-      ChooseContractions(program, env.target, env.options.artifact));
+  return Changed::Patterns(ChooseContractions(
+      program, env.target, env.options.artifact, env.tuning));
 }
 
 absl::StatusOr<Changed> RunFuseEpilogues(LoopProgram& program,
@@ -357,8 +357,8 @@ absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
                                      std::vector<PassRecord>& records) {
   RETURN_IF_ERROR(
       RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
-  std::vector<std::string> contractions =
-      ExplainContractions(program, env.target, env.options.artifact);
+  std::vector<std::string> contractions = ExplainContractions(
+      program, env.target, env.options.artifact, env.tuning);
   std::vector<std::string> tiny_products = std::move(program.tiny_products);
   KernelPlan plan = FlattenAddresses(std::move(program));
   plan.contractions = std::move(contractions);
@@ -443,8 +443,8 @@ absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
   RETURN_IF_ERROR(
       RunPasses(LoopPipeline(), program, env, kLoopInspection, records));
   std::string out;
-  for (const std::string& line :
-       ExplainContractions(program, env.target, env.options.artifact))
+  for (const std::string& line : ExplainContractions(
+           program, env.target, env.options.artifact, env.tuning))
     absl::StrAppend(&out, line, "\n");
   return out;
 }

@@ -14,8 +14,9 @@ namespace kiln {
 // Takes a program as LowerGraph gives it, finds the step that decisions under `key` (one
 // that begins with kWayKey) are for, and times it alone in each of its ways: each is a
 // plan, whose kernels and calls are as the decisions of `env` name them. What fusion with
-// its neighbours would save is not in these times. Without choices: all ways that the
-// machine's libraries take.
+// its neighbours would save is not in these times: where a step is kernels of ours
+// without a decision, another way must save a launch too. Without choices: all ways that
+// the machine's libraries take.
 //
 // Errors: BAD_OPTION when no step has the key, or for a choice that is none of its ways;
 // UNSUPPORTED_OP when no library takes any way; those of passes; those of `toolchain` and `stopwatch`, with the key and the way in

@@ -10,7 +10,8 @@ namespace kiln {
 
 absl::StatusOr<Measurement> MeasureChoices(
     absl::string_view key, const std::vector<std::string>& choices,
-    absl::FunctionRef<absl::StatusOr<double>(size_t)> seconds_of) {
+    absl::FunctionRef<absl::StatusOr<double>(size_t)> seconds_of,
+    double least_saved) {
   Measurement out;
   out.key = std::string(key);
   out.choices = choices;
@@ -23,6 +24,7 @@ absl::StatusOr<Measurement> MeasureChoices(
     out.seconds.push_back(*seconds);
   }
   const double best = *std::min_element(out.seconds.begin(), out.seconds.end());
+  if (out.seconds[0] <= best + least_saved) out.choice = choices[0];
   for (size_t i = 0; i < choices.size() && out.choice.empty(); ++i)
     if (out.seconds[i] <= best * kTuningTie) out.choice = choices[i];
   return out;

@@ -28,12 +28,13 @@ struct Measurement {
 
 // Times each choice, which must not be none. The winner is the first within 2% of
 // the best in the order of `choices`, so that noise does not move it from run to
-// run.
+// run; the first of all if the best saves no more than `least_saved` seconds.
 //
 // Errors: of `seconds_of`, with the key and the choice in front.
 absl::StatusOr<Measurement> MeasureChoices(
     absl::string_view key, const std::vector<std::string>& choices,
-    absl::FunctionRef<absl::StatusOr<double>(size_t)> seconds_of);
+    absl::FunctionRef<absl::StatusOr<double>(size_t)> seconds_of,
+    double least_saved = 0);
 
 }  // namespace kiln
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "compiler/graph/graph_text.h"
+#include "compiler/graph_passes/graph_pipeline.h"
 #include "compiler/loop/lower_graph.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "proto/base/status.h"
@@ -71,6 +72,8 @@ struct Subject {
   explicit Subject(absl::string_view family, const std::string& text = kLogits,
                    absl::string_view target = "sm_90")
       : env{*TargetFromName(target), {}}, graph(*ParseGraph(text)) {
+    std::vector<PassRecord> records;
+    EXPECT_EQ(RunGraphPipeline(graph, env, records), absl::OkStatus());
     const auto plan = PlanKernels(Loops(), env);
     EXPECT_TRUE(plan.ok()) << plan.status();
     for (const auto& [its, decision] : plan->tuned)
@@ -155,6 +158,60 @@ TEST(MeasureWay, AKeyOfNothingIsRefused) {
     EXPECT_EQ(ReasonOf(measured.status()), ErrorReason::kBadOption) << key;
     EXPECT_THAT(measured.status().message(), HasSubstr(key));
   }
+}
+
+// A product of few rows: by rule a library's. A row by a matrix: by rule loops of ours.
+std::string Product(const std::string& rows) {
+  return "graph @g() on cuda(%a: bf16[" + rows +
+         ", 512] align 16, %b: bf16[512, 256] align 16) -> (%y) {\n"
+         "  %y = mm(%a, %b)\n}\n";
+}
+
+TEST(MeasureWay, ALibraryOrLoopsOfOursWhicheverIsFaster) {
+  Subject few("way_product/", Product("16"));
+  ToldTimes slow;  // 10 seconds, and one for a kernel of ours
+  const auto loops = few.Measure(slow);
+  ASSERT_TRUE(loops.ok()) << loops.status();
+  EXPECT_THAT(loops->choices, ElementsAre("library", "loops"));
+  EXPECT_THAT(loops->seconds, ElementsAre(10, 1));
+  EXPECT_EQ(loops->choice, "loops");
+  ToldTimes fast;
+  fast.told_width = 256;
+  fast.told_seconds = 0.5;
+  EXPECT_EQ(few.Measure(fast)->choice, "library");
+}
+
+// What fusion spares is not measured.
+TEST(MeasureWay, AnotherWayThanLoopsOfOursMustSaveALaunch) {
+  Subject row("way_product/", Product("1"));
+  for (const bool enough : {false, true}) {
+    ToldTimes times;
+    times.told_width = 256;
+    times.told_seconds = enough ? 0.9 : 1 - 1e-6;
+    const auto measured = row.Measure(times);
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    EXPECT_THAT(measured->choices, ElementsAre("loops", "library"));
+    EXPECT_EQ(measured->choice, enough ? "library" : "loops");
+  }
+}
+
+TEST(MeasureWay, AttentionIsTimedAsCudnnsAndAsOurs) {
+  Subject subject(
+      "way_attention/",
+      "graph @g() on cuda(%q: bf16[2, 4, 96, 256] align 16) -> (%o) {\n"
+      "  %o, %l, %2, %3, %4, %5, %s, %f, %8 = "
+      "_scaled_dot_product_cudnn_attention(%q, %q, %q, none, true)\n}\n");
+  ToldTimes times;
+  const auto measured = subject.Measure(times);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_THAT(measured->choices, ElementsAre("library", "flash"));
+  EXPECT_THAT(measured->seconds, ElementsAre(10, 1));
+  EXPECT_EQ(measured->choice, "flash");
+  // A cuDNN that is too old for such heads.
+  times.told_width = 256;
+  const auto alone = subject.Measure(times);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_THAT(alone->choices, ElementsAre("flash"));
 }
 
 }  // namespace
