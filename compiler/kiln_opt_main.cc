@@ -40,7 +40,9 @@ constexpr absl::string_view kUsage = R"(kiln-opt FILE [PASS...] [options]
                   there from a graph
   --explain-tiling   instead of a level: the variants that each kernel may have,
                   with their prices, the chosen one marked by a star; in front
-                  the key of its tuning decisions and the decision in force
+                  the key of its tuning decisions and the decision in force;
+                  first of all the keys of steps that may be computed in more
+                  than one way
   --explain-fusion   the producers that are not computed where they are read,
                   then the pairs of loops that share no kernel, and why
   --explain-contraction   who computes each product and convolution, and why

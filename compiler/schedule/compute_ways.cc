@@ -106,10 +106,10 @@ DecidedChoice DecideContraction(const Contraction& c,
   ContractionChoice other = {ComputedBy::kLibrary, library};
   if (choice.by == ComputedBy::kLibrary)
     other = {ComputedBy::kLoops, "own loops"};
-  return Decide(std::move(choice), std::move(other),
-                WayKeyOf(FormName(c.form), kContractionWords, c, buffers,
-                         shapes, target),
-                tuning);
+  return Decide(
+      std::move(choice), std::move(other),
+      WayKeyOf(FormName(c.form), kContractionWords, c, buffers, shapes, target),
+      tuning);
 }
 
 DecidedChoice DecideAttention(const Attention& attention,

@@ -410,6 +410,12 @@ std::string ExplainAlgorithm(const LibraryCall& call, const KernelPlan& plan,
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env) {
   std::string out;
+  // PlanNests has looked up the ways of its steps alone.
+  for (const auto& [key, decision] : plan.tuned) {
+    absl::StrAppend(&out, "step\n  key ", key, "\n",
+                    decision.empty() ? "" : "  decided: ", decision,
+                    decision.empty() ? "" : "\n");
+  }
   for (const PlannedStep& step : plan.steps) {
     if (const auto* call = std::get_if<LibraryCall>(&step))
       out += ExplainAlgorithm(*call, plan, env);

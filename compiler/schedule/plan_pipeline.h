@@ -52,7 +52,9 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
 // For each kernel of PlanNests' plan: the key of its tuning decisions, the
 // decision in force and why it is ignored if it is, and its configurations with
 // their prices, the one that choose_variants takes marked by a star. For each
-// library call that has a choice its key, and the algorithm in force.
+// library call that has a choice its key, and the algorithm in force. First of all, the
+// keys of the plan's ways (proto/base/tuned_line.h), and what was decided: contractions
+// tell more.
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env);
 

@@ -17,6 +17,7 @@
 #include "compiler/graph/graph_text.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
+#include "compiler/schedule/plan_pipeline.h"
 #include "tests/compiler/schedule/plan_check.h"
 #include "tests/support/loop_interpreter.h"
 
@@ -28,7 +29,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-PassEnv Env(absl::string_view target = "sm_90", const TuningTable& tuning = {}) {
+PassEnv Env(absl::string_view target = "sm_90",
+            const TuningTable& tuning = {}) {
   PassEnv env{*TargetFromName(target), {}};
   env.tuning = tuning;
   return env;
@@ -100,6 +102,21 @@ TEST(ComputeWays, AProductIsALibrarysOrOurs) {
   }
 }
 
+// As `kiln-opt --explain-tiling` prints them, for --tune.
+TEST(ComputeWays, KeysAreTold) {
+  const std::string key = KeyOf(PlanWith(kFew, Env()), "way_product/");
+  const auto told = [](const PassEnv& env) {
+    const auto text = ExplainVariants(NestsWith(kFew, env), env);
+    EXPECT_TRUE(text.ok()) << text.status();
+    return text.value_or("");
+  };
+  EXPECT_THAT(told(Env()),
+              StartsWith(absl::StrCat("step\n  key ", key, "\ncall ")));
+  EXPECT_THAT(told(Env("sm_90", {{key, "loops"}})),
+              StartsWith(absl::StrCat("step\n  key ", key,
+                                      "\n  decided: loops\nkernel ")));
+}
+
 TEST(ComputeWays, WhatCannotBeTakenIsIgnored) {
   const KernelPlan before = PlanWith(kFew, Env());
   const std::string key = KeyOf(before, "way_product/");
@@ -107,9 +124,10 @@ TEST(ComputeWays, WhatCannotBeTakenIsIgnored) {
     const KernelPlan plan = PlanWith(kFew, Env("sm_90", {{key, words}}));
     EXPECT_EQ(ToText(plan), ToText(before)) << words;
     EXPECT_EQ(plan.tuned.at(key), words);
-    EXPECT_THAT(plan.contractions,
-                Contains(EndsWith(absl::StrCat(
-                    "; ignored: nobody who may compute it is \"", words, "\""))));
+    EXPECT_THAT(
+        plan.contractions,
+        Contains(EndsWith(absl::StrCat(
+            "; ignored: nobody who may compute it is \"", words, "\""))));
   }
   // Another chip has another key.
   const KernelPlan there = PlanWith(kFew, Env("sm_80"));
@@ -193,8 +211,8 @@ TEST(ComputeWays, AttentionIsCudnnsOrOurs) {
     EXPECT_THAT(ignored.contractions, Contains(HasSubstr("; ignored: ")));
   }
   EXPECT_EQ(kernels, 3);
-  const KernelPlan both = PlanWith(
-      text, Env("sm_90", {{keys[0], "flash"}, {keys[1], "flash"}}));
+  const KernelPlan both =
+      PlanWith(text, Env("sm_90", {{keys[0], "flash"}, {keys[1], "flash"}}));
   ExpectMeans(text, both);
 }
 
