@@ -38,7 +38,8 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
 
 // Groups the kernels of a graph into translation units, each with its prelude in
 // front. The kernels themselves decide where a unit ends, so a changed list keeps most
-// of its units. Long CUDA kernels are units of their own, and come first.
+// of its units. Long CUDA kernels are units of their own, and come first. Then come
+// those that check indices, which need the same code for their message.
 struct UnitSource {
   std::string source;
   std::vector<std::string> symbols;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/codegen/cpu_codegen.h"
@@ -17,21 +18,31 @@ namespace {
 // Kernels in a unit: on average, and at most. Workers build units side by side,
 // so small units end sooner; but a unit's floor is 16 ms for NVRTC, whose kernels
 // take some 40 ms each, and 60 ms for g++, whose kernels take 20.
-// A kernel whose text is long is a unit of its own: those of GPT-2 that draw
-// random numbers or reduce rows have 2,500 bytes and more and take NVRTC 130 to
-// 300 ms each, and three of them in one unit were what its forward waited for.
+// A kernel whose text is long is a unit of its own, and the others of a unit have
+// bounded texts: NVRTC takes some 30 ms for 1,000 bytes, and 240 ms for the longest
+// kernel of GPT-2, for which its backward waits anyway.
 struct UnitSize {
   uint32_t mean;
   size_t most;
   size_t alone;  // bytes of a kernel's text
+  size_t texts;  // bytes, of all kernels' texts
 };
-constexpr UnitSize kNvrtcUnit = {.mean = 4, .most = 6, .alone = 2400};
-constexpr UnitSize kHostUnit = {.mean = 6, .most = 12, .alone = SIZE_MAX};
+constexpr UnitSize kNvrtcUnit = {
+    .mean = 8, .most = 10, .alone = 4800, .texts = 8000};
+constexpr UnitSize kHostUnit = {
+    .mean = 6, .most = 12, .alone = SIZE_MAX, .texts = SIZE_MAX};
 
 // The digest's last digits, as every symbol ends with them.
 bool EndsUnit(const std::string& symbol, UnitSize size) {
   const std::string tail = symbol.substr(symbol.size() - 6);
   return std::strtoul(tail.c_str(), nullptr, 16) % size.mean == 0;
+}
+
+// Whether its unit needs the code that writes the message of an index out of bounds,
+// for which NVRTC takes some 15 ms.
+bool ChecksIndices(const KernelSource* kernel) {
+  return absl::StrContains(kernel->text, "k_check_index(") ||
+         absl::StrContains(kernel->text, "k_wrap_index(");
 }
 
 UnitSource MakeUnit(absl::Span<const KernelSource* const> kernels,
@@ -120,15 +131,19 @@ std::vector<UnitSource> GroupIntoUnits(const std::vector<KernelSource>& kernels,
       units.push_back(MakeUnit({kernel}, target));
     }
   }
-  size_t first = 0;
+  if (target.kind == TargetKind::kCuda)
+    std::stable_partition(shared.begin(), shared.end(), ChecksIndices);
+  size_t first = 0, texts = 0;
   for (size_t i = 0; i < shared.size(); ++i) {
-    const bool last = i + 1 == shared.size();
-    if (!last && !EndsUnit(shared[i]->symbol, size) &&
-        i - first + 1 < size.most)
+    texts += shared[i]->text.size();
+    if (i + 1 < shared.size() && !EndsUnit(shared[i]->symbol, size) &&
+        i - first + 1 < size.most &&
+        texts + shared[i + 1]->text.size() <= size.texts)
       continue;
     units.push_back(
         MakeUnit(absl::MakeSpan(shared.data() + first, i + 1 - first), target));
     first = i + 1;
+    texts = 0;
   }
   return units;
 }

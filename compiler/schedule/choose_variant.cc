@@ -19,7 +19,8 @@ absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
       const ConfigSpace space,
       ConfigSpace::Of(nest, buffers, shapes, target, options.max_row));
   VariantChoice choice;
-  choice.config = space.cheapest();
+  choice.config =
+      options.tuning == nullptr ? space.cheapest() : space.preferred();
   if (options.tuning != nullptr) {
     choice.key = space.Key();
     const auto found = options.tuning->find(choice.key);

@@ -32,16 +32,16 @@ struct VariantChoice {
 struct ChoiceOptions {
   int64_t max_row = 0;  // as CandidatesFor
   // Decisions in force. Null: the price alone decides, as it must for fusion, which may
-  // not depend on measurements.
+  // depend neither on measurements nor on the length of code.
   const TuningTable* tuning = nullptr;
   bool explain = false;  // whether to keep all configurations
 };
 
 // Chooses how `nest` is mapped to threads and blocks. Its addresses are flat, and its
 // axes are merged and in their final order. Takes the configuration (config_space.h)
-// that a tuning decision names; without a decision the cheapest by cost_model.h, the
-// first of equals. A decision is ignored if it names no configuration of the nest, or
-// one that does not fit.
+// that a tuning decision names; without a decision the preferred one, which is the
+// cheapest by cost_model.h or nearly so. A decision is ignored if it names no
+// configuration of the nest, or one that does not fit.
 //
 // Decides everything in kernel_variant.h, but not the axes and their order
 // (loop_order.h).

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler/schedule/one_pass_form.h"
+#include "compiler/schedule/short_code.h"
 #include "compiler/schedule/tuning_key.h"
 #include "compiler/schedule/variant_candidates.h"
 #include "proto/base/status.h"
@@ -79,7 +80,27 @@ absl::StatusOr<ConfigSpace> ConfigSpace::Of(const LoopNest& nest,
   if (space.configs_.empty()) {
     space.configs_.push_back({.variant = Unmapped{}, .price = {.fits = false}});
   }
+  space.preferred_ = space.ShortestNearTie();
   return space;
+}
+
+size_t ConfigSpace::ShortestNearTie() const {
+  const KernelConfig& best = cheapest();
+  size_t shortest = cheapest_;
+  if (!best.price.fits) return shortest;
+  for (size_t i = 0; i < configs_.size(); ++i) {
+    const KernelConfig& config = configs_[i];
+    if (!config.price.fits || config.one_pass != best.one_pass ||
+        config.price.ns > best.price.ns * kNearTie ||
+        !DifferInLengthOnly(config.variant, best.variant))
+      continue;
+    const int written = ElementsWritten(config.variant);
+    const int least = ElementsWritten(configs_[shortest].variant);
+    if (written < least ||
+        (written == least && IsCheaper(config, configs_[shortest])))
+      shortest = i;
+  }
+  return shortest;
 }
 
 void ConfigSpace::Add(const NestCosts& costs, int64_t max_row, bool one_pass) {
@@ -113,6 +134,9 @@ std::vector<KernelConfig> ConfigSpace::WorthMeasuring() const {
     if (worth && !again) chosen.push_back(config);
   }
   std::stable_sort(chosen.begin(), chosen.end(), IsCheaper);
+  std::stable_partition(
+      chosen.begin(), chosen.end(),
+      [&](const KernelConfig& c) { return SameChoice(c, preferred()); });
   if (chosen.size() > kMostMeasured) chosen.resize(kMostMeasured);
   return chosen;
 }

@@ -53,6 +53,9 @@ class ConfigSpace {
   // The cheapest of those that fit, the first of equals; the cheapest of all
   // where none fits.
   const KernelConfig& cheapest() const { return configs_[cheapest_]; }
+  // What a kernel gets without a decision: the cheapest, or one of nearly the same
+  // price whose code is shorter (short_code.h).
+  const KernelConfig& preferred() const { return configs_[preferred_]; }
 
   // The key under which the kernel's tuning decisions are stored (tuning_key.h). Empty
   // if fewer than two configurations fit.
@@ -60,8 +63,8 @@ class ConfigSpace {
   // A function of the nest and the target: no decision changes a key.
   std::string Key() const;
 
-  // What a measurement compares: the cheapest that fit, cheapest first, each
-  // once.
+  // What a measurement compares: the preferred one, then the cheapest that fit,
+  // cheapest first, each once.
   std::vector<KernelConfig> WorthMeasuring() const;
 
   // The configuration that a decision names in ToText's words. BAD_OPTION says
@@ -79,6 +82,7 @@ class ConfigSpace {
         facts_(std::move(facts)) {}
 
   void Add(const NestCosts& costs, int64_t max_row, bool one_pass);
+  size_t ShortestNearTie() const;  // the index of the preferred one
 
   const LoopNest& nest_;
   const std::vector<Buffer>& buffers_;
@@ -87,6 +91,7 @@ class ConfigSpace {
   const NestFacts facts_;
   std::vector<KernelConfig> configs_;
   size_t cheapest_ = 0;
+  size_t preferred_ = 0;
 };
 
 }  // namespace kiln

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,6 +14,7 @@ namespace kiln {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string DropoutKernel(absl::string_view label, absl::string_view variant,
                           absl::string_view from, absl::string_view to,
@@ -120,6 +122,41 @@ TEST(WriteKernels, EqualTextsOfOtherOperatorsAreOneKernel) {
   EXPECT_EQ(GroupIntoUnits(*sources, *TargetFromName("sm_90")).size(), 1u);
   EXPECT_EQ((*sources)[1].params[0].buffer,
             (*sources)[0].params[1].buffer);  // y
+}
+
+// A kernel of `bytes` of text that ends in `body`.
+KernelSource SourceOf(int digest, size_t bytes, absl::string_view body) {
+  KernelSource source;
+  source.symbol = absl::StrFormat("kiln_poi_fused_add_%012x", digest);
+  source.text = absl::StrCat(std::string(bytes - body.size(), ' '), body);
+  return source;
+}
+
+TEST(GroupIntoUnits, KernelsThatCheckIndicesShareTheirMessage) {
+  std::vector<KernelSource> sources;
+  for (int k = 1; k <= 6; ++k) {
+    sources.push_back(
+        SourceOf(k, 100, k % 2 == 0 ? "k_check_index(i)" : "k_bf16_to_f32(x)"));
+  }
+  sources.push_back(SourceOf(7, 5000, ""));
+  sources.push_back(SourceOf(8, 100, "k_wrap_index(i)"));  // ends a unit
+  const auto units = GroupIntoUnits(sources, *TargetFromName("sm_90"));
+  ASSERT_EQ(units.size(), 3u);
+  EXPECT_EQ(units[0].symbols[0], sources[6].symbol);
+  EXPECT_EQ(units[1].symbols.size(), 4u);
+  EXPECT_THAT(units[1].source, HasSubstr("k_outside_met"));
+  EXPECT_EQ(units[2].symbols.size(), 3u);
+  EXPECT_THAT(units[2].source, Not(HasSubstr("k_outside_met")));
+}
+
+TEST(GroupIntoUnits, TheTextsOfAUnitAreBounded) {
+  std::vector<KernelSource> sources;
+  for (int k = 1; k <= 5; ++k) sources.push_back(SourceOf(k, 3000, ""));
+  const auto units = GroupIntoUnits(sources, *TargetFromName("sm_90"));
+  ASSERT_EQ(units.size(), 3u);
+  EXPECT_EQ(units[0].symbols.size(), 2u);
+  EXPECT_EQ(units[2].symbols.size(), 1u);
+  EXPECT_EQ(GroupIntoUnits(sources, *TargetFromName("x86-64-v3")).size(), 1u);
 }
 
 }  // namespace

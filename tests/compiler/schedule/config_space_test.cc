@@ -13,6 +13,7 @@
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
 #include "compiler/schedule/plan_pipeline.h"
+#include "compiler/schedule/short_code.h"
 #include "proto/base/status.h"
 #include "tests/compiler/schedule/plan_check.h"
 
@@ -104,7 +105,7 @@ TEST(TuningKey, ResultsThatBlocksMayShareCountExactly) {
             KeyOf(Rows({{"4096", "13"}}), "sm_90"));
 }
 
-TEST(ConfigSpace, WhatIsWorthMeasuringFitsAndStartsWithTheCheapest) {
+TEST(ConfigSpace, WhatIsWorthMeasuringFitsAndStartsWithThePreferred) {
   for (const std::string& graph : Families()) {
     const PassEnv env = EnvOf("sm_90");
     const KernelPlan plan = NestsWith(graph, env);
@@ -114,16 +115,62 @@ TEST(ConfigSpace, WhatIsWorthMeasuringFitsAndStartsWithTheCheapest) {
     const std::vector<KernelConfig> worth = space->WorthMeasuring();
     ASSERT_THAT(worth, Not(IsEmpty()));
     EXPECT_LE(worth.size(), kMostMeasured);
-    EXPECT_EQ(ToText(worth[0]), ToText(space->cheapest()));
+    EXPECT_EQ(ToText(worth[0]), ToText(space->preferred()));
     std::set<std::string> texts;
     for (const KernelConfig& config : worth) {
       EXPECT_TRUE(config.price.fits);
-      EXPECT_LE(config.price.ns, worth[0].price.ns * kWorthMeasuring);
+      EXPECT_LE(config.price.ns, space->cheapest().price.ns * kWorthMeasuring);
       EXPECT_TRUE(texts.insert(ToText(config)).second) << ToText(config);
       // What is measured may be decided.
       EXPECT_EQ(ToText(*space->Find(ToText(config))), ToText(config));
     }
   }
+}
+
+// Of two points' variants within 1 % of each other the shorter is taken, and of
+// softmaxes the one whose row has more threads.
+TEST(ConfigSpace, CodeIsShorterWhereThePriceIsNearlyTheSame) {
+  const PassEnv env = EnvOf("sm_90");
+  for (const std::string& graph :
+       {std::string("graph @points()(%x: bf16[16384, 3072], "
+                    "%h: bf16[16384, 3072]) -> (%y) {\n"
+                    "  %a = silu(%x)\n  %y = mul.Tensor(%a, %h)\n}\n"),
+        std::string("graph @rows()(%x: f32[131072, 256]) -> (%y) {\n"
+                    "  %y = _softmax(%x, 1, false)\n}\n")}) {
+    const KernelPlan plan = NestsWith(graph, env);
+    const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
+    const auto space = ConfigsOf(kernel, plan, env);
+    ASSERT_TRUE(space.ok()) << space.status();
+    const KernelConfig& cheapest = space->cheapest();
+    const KernelConfig& preferred = space->preferred();
+    EXPECT_TRUE(preferred.price.fits);
+    EXPECT_LE(preferred.price.ns, cheapest.price.ns * kNearTie);
+    EXPECT_TRUE(DifferInLengthOnly(preferred.variant, cheapest.variant));
+    EXPECT_LT(ElementsWritten(preferred.variant),
+              ElementsWritten(cheapest.variant));
+    // Kernels get it; fusion goes by the price alone.
+    const TuningTable no_decisions;
+    for (const bool kernels : {true, false}) {
+      const auto choice =
+          ChooseVariant(kernel.nest, plan.buffers, plan.shapes, env.target,
+                        {.tuning = kernels ? &no_decisions : nullptr});
+      ASSERT_TRUE(choice.ok()) << choice.status();
+      EXPECT_EQ(ToText(choice->config), ToText(kernels ? preferred : cheapest));
+    }
+  }
+}
+
+TEST(ConfigSpace, ColumnsAndStretchesDifferInMoreThanLength) {
+  EXPECT_FALSE(DifferInLengthOnly(CudaColumns{.unroll = 4}, CudaColumns{}));
+  EXPECT_FALSE(DifferInLengthOnly(CudaRows{.held = 6, .stretch = 32},
+                                  CudaRows{.held = 3, .stretch = 32}));
+  EXPECT_FALSE(DifferInLengthOnly(CudaRows{.vector = 8, .held = 3},
+                                  CudaRows{.vector = 4, .held = 6}));
+  EXPECT_FALSE(DifferInLengthOnly(CudaRows{.held = 3}, CudaRows{.held = 0}));
+  EXPECT_TRUE(DifferInLengthOnly(CudaRows{.lanes = 32, .held = 6},
+                                 CudaRows{.lanes = 64, .held = 3}));
+  EXPECT_FALSE(DifferInLengthOnly(CudaPoints{.unroll = 4, .blocks = 512},
+                                  CudaPoints{.unroll = 2}));
 }
 
 // As measured on an H100 (bench/records/gpu_kernels.md): two blocks of four warps do
