@@ -13,7 +13,7 @@ namespace {
 bool NeedsPlainRun(const RunOptions& options) {
   return options.allocator != nullptr || options.inputs != nullptr ||
          options.results != nullptr || options.launches != nullptr ||
-         options.trace != nullptr || options.seed_slot != nullptr;
+         options.seed_slot != nullptr;
 }
 
 // Results outlive the session: their memory keeps the device.
@@ -55,8 +55,11 @@ absl::StatusOr<std::vector<OutputValue>> SessionGraphs::Run(
     if (graphs_ != nullptr && !IsForgotten(executor)) {
       const auto [at, is_new] = plans_.emplace(executor.get(), 0);
       if (is_new) at->second = graphs_->Add(executor, static_inputs());
-      return graphs_->RunViews(
-          at->second, inputs, {.seed = options.seed, .stream = options.stream});
+      return graphs_->RunViews(at->second, inputs,
+                               {.seed = options.seed,
+                                .stream = options.stream,
+                                .trace = options.trace,
+                                .nodes = options.nodes});
     }
   }
   return executor->RunGuarded(inputs, options);

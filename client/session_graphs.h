@@ -30,7 +30,7 @@ namespace kiln {
 // and sizes of inputs the first run is a warm-up, the second is recorded and
 // later ones are replayed. Where the device captures nothing, that is noted once
 // and all runs are plain ones. So is a run that lends memory, makes its results,
-// watches inputs or launches, or is traced: no graph can do that.
+// watches inputs or launches: no graph can do that.
 //
 // Recordings stay until this goes, or until Forget. Thread-safe: one call at a
 // time is put on the device, so that runs of several threads wait for one

@@ -1,5 +1,7 @@
 #include "runtime/placed_run.h"
 
+#include <variant>
+
 #include "proto/base/status.h"
 #include "runtime/call_frame.h"
 #include "runtime/collect_outputs.h"
@@ -45,6 +47,15 @@ absl::Status PlacedRun::Put() {
 void* PlacedRun::seed_slot() const {
   const BoundPlan& plan = *executor_->plan_;
   return plan.reads_seed_slot ? frame_->bases[plan.seed_slot()] : nullptr;
+}
+
+std::vector<std::string> PlacedRun::KernelNames() const {
+  std::vector<std::string> names;
+  for (const BoundStep& step : executor_->plan_->steps) {
+    if (const auto* launch = std::get_if<BoundLaunch>(&step))
+      names.emplace_back(launch->label);
+  }
+  return names;
 }
 
 }  // namespace kiln

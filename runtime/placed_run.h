@@ -2,6 +2,7 @@
 #define KILN_RUNTIME_PLACED_RUN_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,9 @@ class PlacedRun {
   // 8 bytes on the device that the work reads the random seed from; null for a
   // plan that reads none there.
   void* seed_slot() const;
+
+  // Of the kernels that it launches, in order.
+  std::vector<std::string> KernelNames() const;
 
  private:
   PlacedRun(std::shared_ptr<const Executor> executor,

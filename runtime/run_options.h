@@ -69,7 +69,8 @@ struct RunOptions {
   ResultMaker* results = nullptr;
   // Null: nobody watches its launches.
   LaunchHooks* launches = nullptr;
-  // When not null every step is timed, which waits for the device after each.
+  // When not null every step is timed, which waits for the device after each. A
+  // device graph's replay is one.
   Trace* trace = nullptr;
   // For a trace: whose work its steps do. Null: it does not say.
   const NodeWords* nodes = nullptr;

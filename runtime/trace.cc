@@ -30,15 +30,19 @@ std::string Quoted(absl::string_view text) {
   return out;
 }
 
+std::string ListOf(absl::string_view name,
+                   const std::vector<std::string>& words) {
+  if (words.empty()) return "";
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(Quoted(word));
+  return absl::StrCat("\"", name, "\":[", absl::StrJoin(quoted, ","), "]");
+}
+
 std::string ArgumentsOf(const TraceEvent& event) {
-  if (event.nodes.empty()) return "";
-  return absl::StrCat(
-      ",\"args\":{\"nodes\":[",
-      absl::StrJoin(event.nodes, ",",
-                    [](std::string* out, const std::string& node) {
-                      out->append(Quoted(node));
-                    }),
-      "]}");
+  const std::string lists = event.kernels.empty()
+                                ? ListOf("nodes", event.nodes)
+                                : ListOf("kernels", event.kernels);
+  return lists.empty() ? "" : absl::StrCat(",\"args\":{", lists, "}");
 }
 
 }  // namespace
@@ -51,13 +55,23 @@ int64_t Trace::Now() {
 
 void Trace::Add(absl::string_view name, absl::string_view category,
                 int64_t start_ns, std::vector<std::string> nodes) {
-  TraceEvent event;
+  Add({.name = std::string(name),
+       .category = std::string(category),
+       .nodes = std::move(nodes)},
+      start_ns);
+}
+
+void Trace::AddReplay(int64_t start_ns, std::vector<std::string> kernels) {
+  Add({.name = "kiln_graph_replay",
+       .category = "graph",
+       .kernels = std::move(kernels)},
+      start_ns);
+}
+
+void Trace::Add(TraceEvent event, int64_t start_ns) {
   event.duration_ns = Now() - start_ns;
   event.start_ns = start_ns;
-  event.name = std::string(name);
-  event.category = std::string(category);
   event.thread = syscall(SYS_gettid);
-  event.nodes = std::move(nodes);
   MutexLock lock(&mu_);
   events_.push_back(std::move(event));
 }

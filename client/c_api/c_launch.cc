@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/c_api/c_status.h"
+#include "client/c_api/kiln_graphs.h"
 
 // A launch with its facts, once they were asked for.
 struct KilnLaunch {
@@ -121,6 +122,13 @@ KilnStatus* kiln_launch_facts(KilnLaunch* launch, KilnLaunchFacts* facts) {
 KilnTrace* kiln_trace_new(void) { return new KilnTrace; }
 
 void kiln_trace_free(KilnTrace* trace) { delete trace; }
+
+int64_t kiln_trace_now(void) { return kiln::Trace::Now(); }
+
+void kiln_trace_add_replay(KilnTrace* trace, int64_t start,
+                           const char* const* kernels, int32_t count) {
+  trace->trace.AddReplay(start, {kernels, kernels + count});
+}
 
 size_t kiln_trace_json(const KilnTrace* trace, char* buffer, size_t size) {
   const std::string json = trace->trace.ToJson();

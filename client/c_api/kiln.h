@@ -184,10 +184,9 @@ typedef struct KilnSessionOptions {
    * the first run warms up, the second is recorded, later ones are replayed as
    * one launch. For programs whose short kernels wait for the host. Runs wait
    * for one another then, and results hold until the next step that
-   * kiln_session_mark_step_begin begins. A run with an allocator, a trace or
-   * functions to call goes without a graph. kiln_graphs.h tells what was done.
-   * Runs on several streams are put in order; other work that reads results is the
-   * caller's to order before the next run on another stream. */
+   * kiln_session_mark_step_begin begins. A run with an allocator or functions to call
+   * goes without a graph (kiln_graphs.h tells). Runs on several streams are put in order;
+   * other work that reads results is the caller's to order before the next one's. */
   int32_t graphs;
   /* NULL: the defaults. kiln_graphs.h has it. Not looked at without graphs. */
   const struct KilnGraphOptions* graph_options;
@@ -431,7 +430,8 @@ typedef struct KilnLaunchFacts {
 KilnStatus* kiln_launch_facts(KilnLaunch* launch, KilnLaunchFacts* facts);
 
 /* What the steps of runs were, and when, for Chrome's trace viewer and Perfetto.
- * A run that is traced waits for the device after each step. Thread-safe. */
+ * A run that is traced waits for the device after each step; a device graph's
+ * replay is one, with the names of its kernels. Thread-safe. */
 typedef struct KilnTrace KilnTrace;
 KilnTrace* kiln_trace_new(void);
 void kiln_trace_free(KilnTrace* trace); /* NULL is fine */

@@ -16,6 +16,13 @@
 extern "C" {
 #endif
 
+/* Nanoseconds of the clock that traces are on. */
+int64_t kiln_trace_now(void);
+/* Adds a replay to a trace, from `start` until now, with the names of the kernels
+ * in it. For a host that launches its graphs itself. */
+void kiln_trace_add_replay(KilnTrace* trace, int64_t start,
+                           const char* const* kernels, int32_t count);
+
 typedef struct KilnGraphTree KilnGraphTree;
 
 /* An input of a call. `storage`: the object that owns the tensor's memory, by

@@ -29,6 +29,15 @@ graph_tree::FunctionOptions OptionsOf(const GraphOptions& given) {
           .skip_is_error = given.skip_is_error};
 }
 
+PlanCall CallOf(const PlanGraphs::CallOptions& options) {
+  PlanCall call;
+  call.seed = options.seed;
+  call.stream = options.stream;
+  call.trace = options.trace;
+  call.nodes = options.nodes;
+  return call;
+}
+
 // Whether all tensors have an address.
 bool FillIn(const PlanCall& from, std::vector<graph_tree::Input>& inputs) {
   inputs.resize(from.size());
@@ -147,19 +156,15 @@ absl::Status PlanGraphs::CheckValid(PlanCall& call) const {
 absl::StatusOr<std::vector<OutputValue>> PlanGraphs::Run(
     int plan, std::vector<InputValue> inputs, const CallOptions& options) {
   RETURN_IF_ERROR(plans_[plan]->body.executor->Check(inputs));
-  PlanCall call;
+  PlanCall call = CallOf(options);
   call.inputs = std::move(inputs);
-  call.seed = options.seed;
-  call.stream = options.stream;
   return Run(plan, call);
 }
 
 absl::StatusOr<std::vector<OutputValue>> PlanGraphs::RunViews(
     int plan, absl::Span<const InputView> inputs, const CallOptions& options) {
-  PlanCall call;
+  PlanCall call = CallOf(options);
   call.views = inputs;
-  call.seed = options.seed;
-  call.stream = options.stream;
   return Run(plan, call);
 }
 

@@ -20,7 +20,9 @@
 #include "runtime/plan_graphs/graph_memory.h"
 #include "runtime/plan_graphs/graph_options.h"
 #include "runtime/plan_graphs/plan_recorder.h"
+#include "runtime/run_options.h"
 #include "runtime/tensor.h"
+#include "runtime/trace.h"
 
 namespace kiln {
 
@@ -42,6 +44,10 @@ class PlanGraphs {
   struct CallOptions {
     uint64_t seed = 0;
     Stream stream = nullptr;  // the results are ready there; may go after that
+    // As of a plain run; a replay is one event with its kernels, and what is captured
+    // is none.
+    Trace* trace = nullptr;
+    const NodeWords* nodes = nullptr;
   };
 
   // `memory` is of `device`; `options` are each plan's. UNIMPLEMENTED: the

@@ -72,10 +72,11 @@ absl::Status PlanRecorder::RunPlainly(const graph_tree::Function& function,
                                       graph_tree::Call& call) {
   PlanCall& caller = CallerOf(call);
   TakeViews(caller);
-  ASSIGN_OR_RETURN(
-      caller.results,
-      BodyOf(function).executor->Run(
-          caller.inputs, {.seed = caller.seed, .stream = caller.stream}));
+  ASSIGN_OR_RETURN(caller.results, BodyOf(function).executor->Run(
+                                       caller.inputs, {.seed = caller.seed,
+                                                       .stream = caller.stream,
+                                                       .trace = caller.trace,
+                                                       .nodes = caller.nodes}));
   caller.inputs.clear();
   return absl::OkStatus();
 }
@@ -95,6 +96,8 @@ absl::StatusOr<std::vector<graph_tree::Output>> PlanRecorder::WarmUp(
     options.stream = stream_->get();
     options.allocator = &memory_.allocator();
     options.inputs = &dropper;
+    options.trace = caller.trace;
+    options.nodes = caller.nodes;
     results = BodyOf(function).executor->Run(caller.inputs, options);
   }
   // Also where the run failed: it may have put some of its work.

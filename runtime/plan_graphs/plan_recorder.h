@@ -16,7 +16,9 @@
 #include "runtime/plan_graphs/call_order.h"
 #include "runtime/plan_graphs/graph_memory.h"
 #include "runtime/plan_graphs/plan_recording.h"
+#include "runtime/run_options.h"
 #include "runtime/tensor.h"
+#include "runtime/trace.h"
 
 namespace kiln {
 
@@ -38,6 +40,8 @@ struct PlanCall {
   std::vector<InputValue> inputs;
   uint64_t seed = 0;
   Stream stream = nullptr;
+  Trace* trace = nullptr;
+  const NodeWords* nodes = nullptr;
   std::vector<OutputValue> results;
 
   size_t size() const { return views.empty() ? inputs.size() : views.size(); }

@@ -62,17 +62,27 @@ PlanRecording::~PlanRecording() {
                 "what failed there was or will be told by another wait");
 }
 
-absl::Status PlanRecording::Launch(Stream stream, uint64_t seed) {
+absl::Status PlanRecording::Launch(const PlanCall& caller) {
   if (void* const slot = run_->seed_slot()) {
-    RETURN_IF_ERROR(device_->Fill(slot, sizeof(seed), 1, seed, stream));
+    RETURN_IF_ERROR(device_->Fill(slot, sizeof(caller.seed), 1, caller.seed,
+                                  caller.stream));
   }
-  return graph_->Launch(stream);
+  return graph_->Launch(caller.stream);
+}
+
+absl::Status PlanRecording::LaunchTraced(const PlanCall& caller) {
+  if (caller.trace == nullptr) return Launch(caller);
+  const int64_t start = Trace::Now();
+  RETURN_IF_ERROR(Launch(caller));
+  RETURN_IF_ERROR(device_->Synchronize(caller.stream));
+  caller.trace->AddReplay(start, run_->KernelNames());
+  return absl::OkStatus();
 }
 
 absl::Status PlanRecording::FirstRun(graph_tree::Call& call,
                                      absl::Span<const graph_tree::OutputRule>) {
   auto& caller = *static_cast<PlanCall*>(call.caller);
-  RETURN_IF_ERROR(Launch(caller.stream, caller.seed));
+  RETURN_IF_ERROR(LaunchTraced(caller));
   caller.results = std::move(results_);
   results_.clear();
   return absl::OkStatus();
@@ -84,7 +94,7 @@ absl::Status PlanRecording::Replay(
   auto& caller = *static_cast<PlanCall*>(call.caller);
   RETURN_IF_ERROR(copies_.Put(
       [&](int input) { return caller.view(input).data; }, caller.stream));
-  RETURN_IF_ERROR(Launch(caller.stream, caller.seed));
+  RETURN_IF_ERROR(LaunchTraced(caller));
   std::vector<OutputValue> results = forms_;
   for (size_t i = 0; i < results.size(); ++i) {
     auto* const tensor = std::get_if<Tensor>(&results[i]);

@@ -20,6 +20,8 @@
 
 namespace kiln {
 
+struct PlanCall;  // plan_recorder.h
+
 // What the tree sees of results.
 std::vector<graph_tree::Output> OutputsOf(absl::Span<const OutputValue> results,
                                           const GraphMemory& memory);
@@ -48,7 +50,9 @@ class PlanRecording final : public graph_tree::Recording {
   void DropCached(int output) override { cached_[output].reset(); }
 
  private:
-  absl::Status Launch(Stream stream, uint64_t seed);
+  absl::Status Launch(const PlanCall& caller);
+  // Waits for it where the call is traced.
+  absl::Status LaunchTraced(const PlanCall& caller);
   // An owner for result `index`, by its rule; null where nothing is owned.
   std::shared_ptr<void> OwnerFor(int index, const graph_tree::OutputRule& rule,
                                  absl::Span<const OutputValue> so_far);

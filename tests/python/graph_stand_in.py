@@ -15,7 +15,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from kiln import _native, service
 from kiln.graph_device import _COPIED, GraphDevice, _metadata, narrowing
-from kiln.launches import Replay, launches_of_this_thread
+from kiln.launches import Replay, captured_launches
 
 
 def values(tensor):
@@ -61,15 +61,19 @@ class StandIn:
             slots.append(taken[place].as_strided(*part) if part else taken[place])
             slots[-1].copy_(value.as_strided(*part) if part else value)
         inputs.clear()
-        with launches_of_this_thread() as kernels:
+        with captured_launches() as kernels:
             first = body(list(taken))
         outputs = [self._placed(output) for output in first]
         metadata = [_metadata(output) for output in outputs]
         places = [self._on(one) for one in metadata]
 
         def launch():
-            for place, result in zip(places, body(list(taken))):
-                place.copy_(result)
+            _native.capturing(True)  # as far as traces see
+            try:
+                for place, result in zip(places, body(list(taken))):
+                    place.copy_(result)
+            finally:
+                _native.capturing(False)
 
         replay = Replay(torch.device("cpu"), kernels)
         return outputs, launch, slots, copied, narrow, metadata, replay

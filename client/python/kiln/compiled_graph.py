@@ -328,11 +328,10 @@ class CompiledGraph(_native.Called, OutputCode):
             program = checked(program)
         if self.donated:
             program = sparing(program, self.donated)
-        if self.trace:  # and is no device graph (graph_choice.py)
-            program = traced(program, self.trace, self.name, callables)
-            return guarded(program, self.name, self.recipe.masks, self._recipe_in_pytorch)
         if self.choice is not None:
             program = self.choice.applied(program, self, list(zip(callables, eager)), make)
+        if self.trace:
+            program = traced(program, self.trace, self.name, callables)
         return guarded(program, self.name, self.recipe.masks, self._recipe_in_pytorch)
 
     def _in_pytorch(self) -> list[EagerSegment]:

@@ -118,11 +118,10 @@ class Chooser:
         forward, backward = annotation_of(options)
         self._asked = options["cudagraphs"] if forward is None else forward
         self._is_disabled = options["cudagraphs"] and not self._asked
-        # A device graph's inputs may be copies, without what is between their rows; and a trace
-        # waits for each step.
-        others = [name for name in ("can_inplace_pad_graph_input", "trace") if options[name]]
-        self._against = others[0] if self._asked and others else None
-        self._wanted = self._asked and not others
+        # A device graph's inputs may be copies, without what is between their rows.
+        pads_inputs = options["can_inplace_pad_graph_input"]
+        self._against = "can_inplace_pad_graph_input" if self._asked and pads_inputs else None
+        self._wanted = self._asked and not pads_inputs
         self._wanted_backward = backward is not False
         self._options = {name: options[name] for name in OF_GRAPHS}
         self._options[PARAMETERS_ARE_INPUTS] = parameters_are_inputs()

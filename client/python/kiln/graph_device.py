@@ -28,7 +28,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from . import _native
 from .counters import counters
 from .graph_facts import MODES
-from .launches import Replay, launches_of_this_thread, noted_of_replays
+from .launches import Replay, captured_launches, noted_of_replays
 from .run_seeds import SeedSlots
 from .torch_inside import untraced
 
@@ -337,7 +337,7 @@ class GraphDevice:
             stream = torch.cuda.current_stream()
             try:
                 with preserve_rng_state(), _of_the_pool(), self._capture(graph), given:
-                    with launches_of_this_thread() as kernels:
+                    with captured_launches() as kernels:
                         outputs = list(body(taken))
             except BaseException:
                 torch.cuda.set_stream(stream)

@@ -97,8 +97,18 @@ class Replay(_Facts):
         stream = torch.cuda.current_stream(self.device).cuda_stream if is_gpu else 0
         return {"name": self.name, "stream": stream, "kernels": self._kernels}
 
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        return tuple(kernel["name"] for kernel in self._kernels)
+
+    def wait(self) -> tuple[str, ...]:
+        """For a trace: waits until it has run. Gives the names of its kernels."""
+        if self.device.type == "cuda":
+            torch.cuda.current_stream(self.device).synchronize()
+        return self.kernel_names
+
     def __repr__(self) -> str:
-        return f"<replay of {len(self['kernels'])} kernels on {self.device}>"
+        return f"<replay of {len(self._kernels)} kernels on {self.device}>"
 
 
 _Hook = Callable[["Launch | Replay"], object]
@@ -127,8 +137,9 @@ class LaunchHooks:
 
 
 @contextlib.contextmanager
-def launches_of_this_thread() -> Iterator[list[dict]]:
-    """In which what is known of each launch of this thread's is added to the list."""
+def captured_launches() -> Iterator[list[dict]]:
+    """In which this thread's runs are captured: what is known of each launch is added to the list,
+    and none is a step of a trace."""
     seen: list[dict] = []
     thread = threading.get_ident()
 
@@ -136,8 +147,12 @@ def launches_of_this_thread() -> Iterator[list[dict]]:
         if threading.get_ident() == thread and isinstance(launch, Launch):
             seen.append(dict(launch))
 
-    with register_launch_hooks(add):
-        yield seen
+    _native.capturing(True)
+    try:
+        with register_launch_hooks(add):
+            yield seen
+    finally:
+        _native.capturing(False)
 
 
 def register_launch_hooks(enter: _Hook | None = None, exit: _Hook | None = None) -> LaunchHooks:
@@ -238,8 +253,7 @@ def _enter_replay(replay: Replay) -> tuple:
     if profiler._is_profiler_enabled:
         for name, value in noted_of_replays.items():
             torch.autograd._add_metadata_json(name, value)
-    kernels = ",".join(kernel["name"] for kernel in replay["kernels"])
-    attributes = {"kernels": kernels, "stream": replay["stream"]}
+    attributes = {"kernels": ",".join(replay.kernel_names), "stream": replay["stream"]}
     return _entered(replay, lambda: ([], attributes))
 
 

@@ -18,6 +18,8 @@ static int hooks_wanted, traces; /* what kiln_launches_wanted counts */
 
 /* Of this thread's runs; NULL: they are not traced. */
 static _Thread_local KilnTrace* trace;
+/* While runs are captured: a capture cannot be waited for. */
+static _Thread_local int captures;
 
 /* torch::autograd::profiler::isProfilerEnabledInMainThread(): whether a profiler
  * is on, in any thread. Four instructions. */
@@ -112,6 +114,14 @@ PyObject* kiln_py_end_trace(PyObject* self, PyObject* nothing) {
   return json != NULL || PyErr_Occurred() ? json : PyErr_NoMemory();
 }
 
+PyObject* kiln_py_capturing(PyObject* self, PyObject* on) {
+  (void)self;
+  const int begins = PyObject_IsTrue(on);
+  if (begins < 0) return NULL;
+  captures += begins ? 1 : -1;
+  Py_RETURN_NONE;
+}
+
 static void Keep(KilnWatch* watch) {
   if (watch->type == NULL) {
     PyErr_Fetch(&watch->type, &watch->error, &watch->trace);
@@ -163,12 +173,42 @@ static int CallAndDrop(PyObject* function, PyObject* argument) {
   return out == NULL ? -1 : 0;
 }
 
+/* Adds a replay that has begun at `start` to the thread's trace, with the names of
+ * the kernels in it. */
+static int AddToTrace(PyObject* replay, int64_t start) {
+  PyObject* names = PyObject_CallMethod(replay, "wait", NULL);
+  if (names == NULL) return -1;
+  const Py_ssize_t count = PyTuple_Size(names);
+  const char** texts =
+      count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof(*texts));
+  int failed = texts == NULL;
+  for (Py_ssize_t i = 0; !failed && i < count; ++i) {
+    texts[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
+    failed = texts[i] == NULL;
+  }
+  if (!failed) {
+    kiln_library.kiln_trace_add_replay(trace, start, texts, (int32_t)count);
+  } else if (!PyErr_Occurred()) {
+    PyErr_NoMemory();
+  }
+  PyMem_Free(texts);
+  Py_DECREF(names);
+  return failed ? -1 : 0;
+}
+
+static int LaunchTraced(PyObject* launch, PyObject* replay) {
+  if (trace == NULL) return CallAndDrop(launch, NULL);
+  const int64_t start = kiln_library.kiln_trace_now();
+  if (CallAndDrop(launch, NULL) != 0) return -1;
+  return AddToTrace(replay, start);
+}
+
 int kiln_launches_replay(PyObject* launch, PyObject* replay) {
-  if (told_of_replay == NULL) return CallAndDrop(launch, NULL);
+  if (told_of_replay == NULL) return LaunchTraced(launch, replay);
   PyObject* entered =
       PyObject_CallFunctionObjArgs(told_of_replay, replay, NULL);
   if (entered == NULL) return -1;
-  const int failed = CallAndDrop(launch, NULL);
+  const int failed = LaunchTraced(launch, replay);
   PyObject *type, *error, *where;
   PyErr_Fetch(&type, &error, &where); /* of the launch: exit is called too */
   const int exit_failed = CallAndDrop(told_after, entered);
@@ -180,7 +220,7 @@ int kiln_launches_replay(PyObject* launch, PyObject* replay) {
 }
 
 void kiln_launches_watch(KilnWatch* watch, KilnRunOptions* options) {
-  options->trace = trace;
+  options->trace = captures > 0 ? NULL : trace;
   if (told_before == NULL) return;
   options->on_launch = &OnLaunch;
   options->launch_context = watch;
@@ -254,9 +294,9 @@ PyObject* kiln_py_launch_facts(PyObject* self, PyObject* capsule) {
   KilnLaunchFacts facts = {0};
   if (FactsOf(capsule, &facts) != 0) return NULL;
   return Py_BuildValue(
-      "{ss ss sN sK s(LLL) s(III) sI sI sN ss sN sL sL}", "symbol", facts.symbol,
-      "operators", facts.operators, "nodes", Nodes(&facts), "stream",
-      (unsigned long long)(uintptr_t)facts.stream, "grid",
+      "{ss ss sN sK s(LLL) s(III) sI sI sN ss sN sL sL}", "symbol",
+      facts.symbol, "operators", facts.operators, "nodes", Nodes(&facts),
+      "stream", (unsigned long long)(uintptr_t)facts.stream, "grid",
       (long long)facts.grid[0], (long long)facts.grid[1],
       (long long)facts.grid[2], "block", facts.block[0], facts.block[1],
       facts.block[2], "shared_bytes", facts.shared_bytes, "cluster",

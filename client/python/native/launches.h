@@ -31,7 +31,9 @@ void kiln_launches_watch(KilnWatch* watch, KilnRunOptions* options);
 
 /* Calls `launch` without arguments, which replays a device graph, and tells the
  * watchers of it: one pair for all of its kernels. `replay` is what enter is
- * given. 0, or -1 with an exception set. With the GIL. */
+ * given. Where the thread's runs are traced, replay.wait() waits for it, gives the
+ * names of its kernels, and it is one event. 0, or -1 with an exception set. With
+ * the GIL. */
 int kiln_launches_replay(PyObject* launch, PyObject* replay);
 
 /* After the run: raises what a watcher raised. Whether it did. */
@@ -42,6 +44,7 @@ void kiln_launches_forget(KilnWatch* watch);
 /* Of native_module.c's table. */
 PyObject* kiln_py_begin_trace(PyObject* self, PyObject* nothing);
 PyObject* kiln_py_end_trace(PyObject* self, PyObject* nothing);
+PyObject* kiln_py_capturing(PyObject* self, PyObject* on);
 PyObject* kiln_py_launch_watchers(PyObject* self, PyObject* args);
 PyObject* kiln_py_watch_launches(PyObject* self, PyObject* on);
 PyObject* kiln_py_launch_facts(PyObject* self, PyObject* capsule);

@@ -39,6 +39,8 @@
   X(kiln_trace_new)               \
   X(kiln_trace_free)              \
   X(kiln_trace_json)              \
+  X(kiln_trace_now)               \
+  X(kiln_trace_add_replay)        \
   X(kiln_results_count)           \
   X(kiln_results_get)             \
   X(kiln_results_share)           \

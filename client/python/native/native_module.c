@@ -32,6 +32,7 @@
  *   launch_facts(launch) -> dict, launch_source(launch) -> str   from enter to
  *                                        exit
  *   begin_trace(), end_trace() -> str    of the thread's runs, as kiln.h has it
+ *   capturing(on)    whether the thread's runs are captured: none is traced
  *   Called                               a class, as in called.h
  *   GraphTree                            a class, as in graph_tree.h
  *   abandon()                            in a forked child: nothing is ended
@@ -78,11 +79,14 @@ static PyMethodDef methods[] = {
      "The devices that a bundle is for."},
     {"progress", &kiln_py_progress, METH_NOARGS,
      "Kernels of all compiles under way: (done, total)."},
-    {"compile", &kiln_py_compile, METH_VARARGS, "A callable of a serialized graph."},
-    {"abandon", &kiln_py_abandon, METH_NOARGS, "After a fork: frees nothing more."},
+    {"compile", &kiln_py_compile, METH_VARARGS,
+     "A callable of a serialized graph."},
+    {"abandon", &kiln_py_abandon, METH_NOARGS,
+     "After a fork: frees nothing more."},
     {"name_kernels", &kiln_py_name_kernels, METH_VARARGS,
      "How a callable's kernels are called for watchers of launches."},
-    {"report", &kiln_py_report, METH_O, "What the latest compile took, as a dict."},
+    {"report", &kiln_py_report, METH_O,
+     "What the latest compile took, as a dict."},
     {"text", &kiln_py_text, METH_VARARGS,
      "The plan (1), sources (2), counters (3), what\n"
      "the daemon said when a local worker compiled (4)."},
@@ -98,6 +102,9 @@ static PyMethodDef methods[] = {
      "The source of its kernel."},
     {"begin_trace", &kiln_py_begin_trace, METH_NOARGS,
      "Has this thread's runs traced."},
+    {"capturing", &kiln_py_capturing, METH_O,
+     "Whether the thread's runs are captured from here on, so that none is "
+     "traced."},
     {"end_trace", &kiln_py_end_trace, METH_NOARGS,
      "What its runs did since begin_trace, as JSON."},
     {"segment", (PyCFunction)(void (*)(void)) & kiln_py_segment, METH_FASTCALL,

@@ -248,15 +248,25 @@ TEST_F(SessionGraphs, AResultOfAnEarlierStepIsRefusedAndTheNextRunWorks) {
   CountedRun(x, w_);
 }
 
-TEST_F(SessionGraphs, ATracedRunGoesWithoutAGraph) {
+TEST_F(SessionGraphs, ATracedReplayIsOneEventWithItsKernels) {
   ASSERT_NO_FATAL_FAILURE(Open(KILN_CUDA, 1));
-  KilnTrace* const trace = kiln_trace_new();
+  const std::string of_a_step = "\"cat\":\"kernel\"";
+  const std::string of_a_replay =
+      "\"name\":\"kiln_graph_replay\",\"cat\":\"graph\"";
   for (int i = 0; i < 3; ++i) {
+    KilnTrace* const trace = kiln_trace_new();
     Matrix x(static_cast<float>(i));
-    EXPECT_EQ(CountedRun(x, w_, trace).graphs, 0);
+    EXPECT_EQ(CountedRun(x, w_, trace).graphs, i == 0 ? 0 : 1);
+    std::string json(kiln_trace_json(trace, nullptr, 0) + 1, '\0');
+    kiln_trace_json(trace, json.data(), json.size());
+    kiln_trace_free(trace);
+    EXPECT_THAT(json, HasSubstr(i == 0 ? of_a_step : of_a_replay));
+    EXPECT_THAT(json, Not(HasSubstr(i == 0 ? of_a_replay : of_a_step)));
+    if (i > 0) {
+      EXPECT_THAT(json, HasSubstr("\"kernels\":[\"kiln_"));
+    }
   }
-  kiln_trace_free(trace);
-  EXPECT_EQ(Report().warm_ups, 0);
+  EXPECT_EQ(Report().warm_ups, 1);
 }
 
 TEST_F(SessionGraphs, ResultsOutliveTheSession) {

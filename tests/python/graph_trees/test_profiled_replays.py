@@ -102,6 +102,40 @@ def test_hooks_see_one_launch_of_a_replay():
     assert names and all(name.startswith("kiln_") for name in names)
 
 
+def traced_calls(function, inputs, folder, calls):
+    """Category, name and kernels of each event of each call, in its trace."""
+    called = graphs(function, trace=str(folder))
+    for _ in range(calls):
+        torch.testing.assert_close(called(*inputs), function(*inputs))
+    found = []
+    for file in sorted(folder.iterdir(), key=lambda one: one.stat().st_mtime_ns):
+        if not file.name.endswith(".compile.json"):
+            events = json.loads(file.read_text())["traceEvents"]
+            found.append([(e["cat"], e["name"], e.get("args", {}).get("kernels")) for e in events])
+    return found
+
+
+def test_a_trace_has_of_a_replay_one_event_with_its_kernels(tmp_path):
+    x = torch.rand(64, 64, device="cuda")
+    calls = traced_calls(lambda x: torch.softmax(x @ x, -1).sum(0), [x], tmp_path, 3)
+    warm_up, recorded, replayed = calls
+    kernels = [name for kind, name, _ in warm_up if kind == "kernel"]
+    assert kernels and any(kind.startswith("extern,") for kind, _, _ in warm_up)
+    assert recorded == replayed == [("graph", "kiln_graph_replay", kernels)]
+    assert (recordings(), skips()) == (1, 0)
+
+
+def test_a_trace_of_a_cut_graph_has_each_parts_replay(tmp_path):
+    def function(x, y):
+        x1, y1 = x + 1, y + 1
+        return x @ y, x1 + y1 + (y1.cpu() + 1).cuda()
+
+    x, y = (torch.rand(2, 2, device="cuda") for _ in range(2))
+    *_, replayed = traced_calls(function, [x, y], tmp_path, 3)
+    names = [kernels for kind, _, kernels in replayed if kind == "graph"]
+    assert len(names) == recordings() == 2 and all(names)
+
+
 def test_bandwidth_of_a_replay_is_that_of_its_kernels():
     x = torch.rand(1 << 20, device="cuda")
     called = replayed(lambda x: (x + 1).sin(), x)
