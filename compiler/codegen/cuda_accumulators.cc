@@ -325,6 +325,7 @@ absl::Status CudaAccumulators::JoinAcross(const std::vector<ScalarId>& ids,
 
 absl::Status CudaAccumulators::JoinDown(const std::vector<ScalarId>& ids,
                                         int across, int down) {
+  if (down == 1) return absl::OkStatus();
   for (ScalarId id : ids) {
     ASSIGN_OR_RETURN(const std::string join, Joiner(id));
     out_.Line("k_down<", across, ", ", down, ">(parts, ", names_[id], ", ",

@@ -14,6 +14,9 @@ namespace kiln {
 
 namespace {
 
+// Loads of an element: with more it is the row of a window, and a loop's work.
+constexpr int kMostLoads = 5;
+
 // What combines two elements; none where it takes more than one operation.
 std::optional<ScalarOp> StepOf(ReduceOp op) {
   switch (op) {
@@ -81,7 +84,11 @@ class Unroller {
   }
 
   bool MayUnroll() const {
-    for (const ScalarNode& node : nest_.body) {
+    int loads = 0;
+    for (ScalarId id = 0; id < nest_.body.size(); ++id) {
+      const ScalarNode& node = nest_.body[id];
+      if (node.op == ScalarOp::kLoad && moves_[id] && ++loads > kMostLoads)
+        return false;
       if (!IsReduction(node.op)) continue;
       if (node.op == ScalarOp::kReduceResult) {
         if (!IsArgReduction(nest_.body[node.args[0]].reduce)) return false;

@@ -12,8 +12,8 @@ namespace kiln {
 // be inlined and fused like any other.
 //
 // Elements are combined in the order of the axes. Not changed: nests whose reduced
-// extents are symbolic, that store at reduced points, or that scan or sort, and
-// reductions whose step is not a single operation (logsumexp, softmax, moments).
+// extents are symbolic, that store at reduced points, that load more than five values at
+// each of them, or that scan or sort, and reductions whose step is not a single operation (logsumexp, softmax, moments).
 //
 // Returns how many nests changed. Linear in the bodies, times `threshold`.
 int UnrollReductions(LoopProgram& program, int64_t threshold);

@@ -110,10 +110,12 @@ Bound BoundOf(const Contraction& c, const Target& target) {
 }
 
 // What cuDNN's engine takes for a product of a depthwise convolution: 0.76 to 1.0 ps
-// channels-first, 2.5 to 3.9 channels-last on an H100 (bench/records/
-// h100_contractions.md), which has this many multiprocessors.
+// channels-first, 2.5 to 3.9 channels-last, and for one of a gradient 4.9 on the
+// average of both, on an H100 (bench/records/h100_contractions.md), which has this many
+// multiprocessors.
 constexpr double kDepthwiseNs = 0.00076;
 constexpr double kDepthwiseChannelsLastNs = 0.0025;
+constexpr double kDepthwiseGradientNs = 0.0049;
 constexpr double kMultiprocessors = 132;
 
 double LibraryNs(const Contraction& c, const ShapeEnv& shapes,
@@ -121,10 +123,11 @@ double LibraryNs(const Contraction& c, const ShapeEnv& shapes,
   bool channels_last = false;
   for (const size_t place : {Contraction::kA, Contraction::kC})
     channels_last = channels_last || c.operands[place].view.strides[1].Is(1);
-  return kLaunchNs +
-         WindowProducts(c, shapes) *
-             (channels_last ? kDepthwiseChannelsLastNs : kDepthwiseNs) *
-             kMultiprocessors / target.multiprocessors;
+  const double each = c.written != Contraction::kC ? kDepthwiseGradientNs
+                      : channels_last              ? kDepthwiseChannelsLastNs
+                                                   : kDepthwiseNs;
+  return kLaunchNs + WindowProducts(c, shapes) * each * kMultiprocessors /
+                         target.multiprocessors;
 }
 
 // Nests of ours for the convolution, where they are cheaper than cuDNN's kernel.

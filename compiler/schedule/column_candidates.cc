@@ -8,6 +8,10 @@ namespace kiln {
 
 namespace {
 
+// Reduced points that one thread goes through, and groups of columns of its block.
+constexpr int64_t kMostStepsAlone = 16;
+constexpr int kColumnsAlone = 128;
+
 // `v` with the loads of one step or of several together, and its columns, which have
 // `blocks` blocks, shared by some blocks or by none.
 void AddWithParts(const NestCosts& costs, CudaColumns v, int64_t blocks,
@@ -99,6 +103,11 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
                      CeilDivide(groups, across), out);
       }
     }
+  }
+  // A short sum may be one thread's.
+  if (costs.reduced() <= kMostStepsAlone) {
+    for (int vector = plain; vector > 1; vector /= 2)
+      out.push_back(CudaColumns{vector, kColumnsAlone, 1, 1, 1});
   }
   if (plain < widest) AddPeeled(costs, widest, out);
 }

@@ -183,6 +183,8 @@ class NestCosts {
     double both_ways = 1;       // instructions of stores that may be partial
   };
   ColumnBlocks ColumnBlocksOf(const CudaColumns& v) const;
+  // Columns of which each thread goes through all reduced points.
+  Price PriceAlone(const CudaColumns& v) const;
   double ColumnBlockNs(const CudaColumns& v,
                        const PricedVectors& vectors) const;
   Price PriceCuda(const CudaColumns& v) const;

@@ -172,6 +172,7 @@ NestCosts::ColumnBlocks NestCosts::ColumnBlocksOf(const CudaColumns& v) const {
 }
 
 Price NestCosts::PriceCuda(const CudaColumns& v) const {
+  if (v.down == 1 && v.parts == 1) return PriceAlone(v);
   const uint32_t axis =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;
   const PricedVectors& vectors = VectorsFor(axis, v.vector, v.peel != 0);

@@ -8,14 +8,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/loop/body_builder.h"
+#include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_variant.h"
+#include "compiler/sym/sym_simplify.h"
 
 namespace kiln {
 namespace {
 
-// Fewer elements of one buffer are no window.
+// Fewer elements of one buffer are no window, or no row of one.
 constexpr int64_t kLeastCells = 8;
+constexpr int64_t kLeastRowCells = 3;
 constexpr double kSavedLoads = 0.3;
 constexpr double kSavedTime = 0.1;
 // 32-bit registers of a thread's loads, which are all issued before the first is used.
@@ -38,10 +41,16 @@ int64_t NumLoads(const LoopNest& nest, uint32_t axis) {
       });
 }
 
+int64_t LeastCells(const LoopNest& nest) {
+  return HasReduction(nest) ? kLeastRowCells : kLeastCells;
+}
+
 bool IsWindow(const LoopNest& nest) {
   absl::flat_hash_map<BufferId, int64_t> loads;
   for (const ScalarNode& node : nest.body) {
-    if (IsReduction(node.op) || IsIndexCheck(node.op) ||
+    const bool sums =
+        node.op == ScalarOp::kReduce && node.reduce == ReduceOp::kSum;
+    if ((IsReduction(node.op) && !sums) || IsIndexCheck(node.op) ||
         node.op == ScalarOp::kRandom) {
       return false;
     }
@@ -51,8 +60,8 @@ bool IsWindow(const LoopNest& nest) {
     if (store.mode != StoreMode::kSet || loads.contains(store.buffer))
       return false;
   }
-  return std::any_of(loads.begin(), loads.end(), [](const auto& entry) {
-    return entry.second >= kLeastCells;
+  return std::any_of(loads.begin(), loads.end(), [&](const auto& entry) {
+    return entry.second >= LeastCells(nest);
   });
 }
 
@@ -76,6 +85,7 @@ double PriceOf(const LoopNest& nest, const std::vector<Buffer>& buffers,
   const absl::StatusOr<VariantChoice> choice =
       ChooseVariant(nest, buffers, shapes, target, {});
   if (!choice.ok() || !choice->config.price.fits) return kNone;
+  if (HasReduction(nest)) return choice->config.price.ns;
   const auto* points = std::get_if<CudaPoints>(&choice->config.variant);
   if (points == nullptr) return kNone;
   // Groups that begin anywhere are mostly loaded element by element.
@@ -85,9 +95,73 @@ double PriceOf(const LoopNest& nest, const std::vector<Buffer>& buffers,
   return choice->config.price.ns;
 }
 
+// What the comparison of two places comes to at all points; none where it depends.
+std::optional<bool> AlwaysSo(const ScalarNode& node, const BodyBuilder& body,
+                             const SymBounds& bounds) {
+  if (node.op != ScalarOp::kGe && node.op != ScalarOp::kLt) return std::nullopt;
+  SymExpr sides[2];
+  for (int k = 0; k < 2; ++k) {
+    const ScalarNode& side = body.node(node.args[k]);
+    if (side.op != ScalarOp::kIndex &&
+        (side.op != ScalarOp::kConstant || IsFloat(side.dtype))) {
+      return std::nullopt;
+    }
+    sides[k] = body.AsIndex(node.args[k]);
+    if (HasIndirect(sides[k])) return std::nullopt;
+  }
+  const bool at_least = node.op == ScalarOp::kGe;
+  if (ProveNonNegative(sides[0] - sides[1], bounds)) return at_least;
+  if (ProveLt(sides[0], sides[1], bounds)) return !at_least;
+  return std::nullopt;
+}
+
+// The nest without the masks that hold, or fail, at all points: then loads of one
+// element are equal.
+void DropSettledMasks(LoopNest& nest, const ShapeEnv& shapes) {
+  const std::vector<SymExpr> extents = ExtentsOf(nest);
+  const SymBounds bounds{shapes, extents};
+  BodyBuilder body;
+  std::vector<SymExpr> axes;
+  for (uint32_t a = 0; a < nest.axes.size(); ++a)
+    axes.push_back(SymExpr::Axis(a));
+  std::vector<ScalarId> ids;
+  for (const ScalarNode& old : nest.body) {
+    ScalarNode node = old;
+    for (ScalarId& arg : node.args) arg = ids[arg];
+    for (SymExpr& e : node.index) e = RewriteIndex(e, axes, ids, body);
+    if (const std::optional<bool> always = AlwaysSo(node, body, bounds)) {
+      ids.push_back(body.Bool(*always));
+      continue;
+    }
+    if (node.op == ScalarOp::kAnd || node.op == ScalarOp::kWhere) {
+      ids.push_back(body.Op(node.op, node.args));
+      continue;
+    }
+    if (node.op == ScalarOp::kCast) {
+      ids.push_back(body.Cast(node.dtype, node.args[0]));
+      continue;
+    }
+    const bool settled = node.op == ScalarOp::kLoad && !node.args.empty() &&
+                         body.node(node.args[0]).op == ScalarOp::kConstant;
+    if (settled && body.node(node.args[0]).number.i != 0) {
+      node.args.clear();
+      node.number = {};
+    } else if (settled && IsFloat(node.dtype)) {
+      ids.push_back(body.Cast(
+          node.dtype, body.Float(ComputeType(node.dtype), node.number.f)));
+      continue;
+    }
+    ids.push_back(body.Add(std::move(node)));
+  }
+  for (Store& store : nest.stores) store = CopyStore(store, axes, ids, body);
+  nest.body = body.Take();
+  DropDeadNodes(nest);
+}
+
 }  // namespace
 
-LoopNest JamAxis(const LoopNest& nest, uint32_t axis, int64_t count) {
+LoopNest JamAxis(const LoopNest& nest, uint32_t axis, int64_t count,
+                 const ShapeEnv& shapes) {
   LoopNest out;
   TakeOrigins(nest, out);
   out.inlined = nest.inlined;
@@ -109,25 +183,31 @@ LoopNest JamAxis(const LoopNest& nest, uint32_t axis, int64_t count) {
       out.stores.push_back(CopyStore(store, axes, ids, body));
   }
   out.body = body.Take();
+  DropSettledMasks(out, shapes);
   return out;
 }
 
 bool JamWindows(LoopNest& nest, const std::vector<Buffer>& buffers,
                 const ShapeEnv& shapes, const Target& target) {
-  if (target.kind != TargetKind::kCuda || HasReduction(nest) ||
-      nest.axes.size() < 2 || !IsWindow(nest)) {
+  if (target.kind != TargetKind::kCuda || nest.axes.size() < 2 ||
+      !IsWindow(nest)) {
     return false;
   }
+  const std::vector<int64_t> counts = HasReduction(nest)
+                                          ? std::vector<int64_t>{2, 4, 7, 8, 14}
+                                          : std::vector<int64_t>{2, 4};
+  const uint32_t outer = NumOuterAxes(nest);
   double least = PriceOf(nest, buffers, shapes, target) * (1 - kSavedTime);
   if (least == std::numeric_limits<double>::infinity()) return false;
   std::optional<LoopNest> best;
-  for (uint32_t axis = 0; axis + 1 < nest.axes.size(); ++axis) {
+  for (uint32_t axis = 0; axis + 1 < outer; ++axis) {
     const SymExpr& extent = nest.axes[axis].extent;
     const int64_t loads = NumLoads(nest, axis);
-    if (loads < kLeastCells) continue;
-    for (const int64_t count : {2, 4}) {
-      if (!extent.is_constant() || extent.constant() % count != 0) break;
-      LoopNest jammed = JamAxis(nest, axis, count);
+    if (loads < LeastCells(nest)) continue;
+    for (const int64_t count : counts) {
+      if (!extent.is_constant()) break;
+      if (extent.constant() % count != 0) continue;
+      LoopNest jammed = JamAxis(nest, axis, count, shapes);
       if (double(NumLoads(jammed, axis)) >
           (1 - kSavedLoads) * double(count * loads)) {
         continue;

@@ -6,6 +6,7 @@
 
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/choose_variant.h"
+#include "compiler/schedule/jam_windows.h"
 #include "compiler/schedule/kernel_fingerprint.h"
 #include "compiler/schedule/loop_order.h"
 
@@ -31,6 +32,7 @@ double NestPricer::PriceOf(LoopNest nest) {
   if (!added) return at->second;
   FlattenAddresses(nest, program_.buffers);
   nest = MergeAxes(OrderAxes(nest, flat_, program_.shapes), program_.shapes);
+  JamWindows(nest, flat_, program_.shapes, target_);
   const absl::StatusOr<VariantChoice> choice =
       ChooseVariant(nest, flat_, program_.shapes, target_, ChoiceOptions());
   // A nest that breaks a rule is found by the verifier, not here.

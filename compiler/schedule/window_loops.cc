@@ -21,6 +21,8 @@ constexpr uint32_t kPlaces = 4;
 constexpr int64_t kMaxWindow = 81;
 // Sums that a nest keeps side by side.
 constexpr int64_t kMaxRow = 16;
+// Fewer rows, or shorter ones, are written out.
+constexpr int64_t kLeastRows = 3;
 
 // Where along a dimension a cell lies, and on which sides that may be outside.
 struct Cell {
@@ -32,6 +34,12 @@ struct Cell {
 // One dimension of the window.
 struct Step {
   int64_t cells = 1, stride = 1, dilation = 1, padding = 0;
+};
+
+// A number along a dimension of the window: one of those from `first` to `last`.
+struct Count {
+  SymExpr at;
+  int64_t first = 0, last = 0;
 };
 
 class WindowWriter {
@@ -227,28 +235,55 @@ class WindowWriter {
     return body_.Cast(c_.result().view.dtype, sum);
   }
 
-  // Calls visit(i) for each point of a box of `sizes`, in row-major order.
+  // Calls visit(i) for each point of a box of `sizes`, in row-major order. Where rows
+  // are `row`, an axis, only for those of one row.
   template <typename Visit>
-  static void ForEach(const std::vector<int64_t>& sizes, Visit visit) {
+  static void ForEach(std::vector<int64_t> sizes,
+                      const std::optional<SymExpr>& row, Visit visit) {
+    const int64_t rows = sizes[0];
+    if (row.has_value()) sizes[0] = 1;
     std::vector<int64_t> at(sizes.size(), 0);
     for (;;) {
-      visit(at);
+      std::vector<Count> counts;
+      for (const int64_t i : at) counts.push_back({i, i, i});
+      if (row.has_value()) counts[0] = {*row, 0, rows - 1};
+      visit(counts);
       size_t d = sizes.size();
       while (d > 0 && ++at[d - 1] == sizes[d - 1]) at[--d] = 0;
       if (d == 0) return;
     }
   }
 
+  // The axis of the window's rows where they are summed up in a loop. Channels side
+  // by side leave a thread registers for many places of one row, not of all.
+  std::optional<SymExpr> RowAxis(const std::vector<int64_t>& sizes) {
+    const View& written = c_.result().view;
+    const bool channels_last =
+        written.strides[1].Is(1) && !written.sizes[1].Is(1);
+    if (!channels_last || sizes.size() < 2 || sizes[0] < kLeastRows ||
+        sizes.back() < kLeastRows) {
+      return std::nullopt;
+    }
+    return AddAxis(SymExpr(sizes[0]), /*reduction=*/true);
+  }
+
+  // The sum over the rows, of that over each.
+  ScalarId OverRows(const std::optional<SymExpr>& row, ScalarId sum) {
+    if (!row.has_value()) return sum;
+    return body_.Reduce(ReduceOp::kSum, SumType(), {&sum, 1});
+  }
+
   // --- What is written.
 
   // The image's cell that a place meets at cell `w` of the window.
   Cell CellOf(size_t d, const SymExpr& place, const SymExpr& places,
-              int64_t w) const {
+              const Count& w) const {
     const Step& s = steps_[d];
-    const int64_t first = w * s.dilation - s.padding;
     const SymExpr& size = c_.operands[Contraction::kA].view.sizes[2 + d];
-    return {place * s.stride + first, first < 0,
-            !shapes_.KnownLt((places - 1) * s.stride + first, size)};
+    const SymExpr last = (places - 1) * s.stride + w.last * s.dilation;
+    return {place * s.stride + w.at * s.dilation - s.padding,
+            w.first * s.dilation < s.padding,
+            !shapes_.KnownLt(last - s.padding, size)};
   }
 
   std::vector<int64_t> WindowSizes() const {
@@ -266,46 +301,49 @@ class WindowWriter {
     DimVector to = {image, channel};
     for (size_t d = 0; d < steps_.size(); ++d)
       to.push_back(AddAxis(c_.extents[kPlaces + d]));
+    const std::vector<int64_t> sizes = WindowSizes();
+    const std::optional<SymExpr> row = RowAxis(sizes);
     std::optional<ScalarId> sum;
-    ForEach(WindowSizes(), [&](const std::vector<int64_t>& w) {
+    ForEach(sizes, row, [&](const std::vector<Count>& w) {
       std::vector<Cell> cells;
       DimVector at = {channel, 0};
       for (size_t d = 0; d < w.size(); ++d) {
         cells.push_back(CellOf(d, to[2 + d], c_.extents[kPlaces + d], w[d]));
-        at.push_back(w[d]);
+        at.push_back(w[d].at);
       }
       Accumulate(
           sum, LoadCells(Contraction::kA, image, group, cells, Store::kNoMask),
           Load(Contraction::kB, at));
     });
-    StoreAt(Contraction::kC, to, Stored(*sum));
+    StoreAt(Contraction::kC, to, Stored(OverRows(row, *sum)));
     Close();
   }
 
   // Along a dimension, the places whose windows have the image's cell `at`: number
   // `i` of them, and the cell of its window that it is.
-  Cell PlaceReaching(size_t d, const SymExpr& at, int64_t i,
+  Cell PlaceReaching(size_t d, const SymExpr& at, const Count& i,
                      SymExpr& window) const {
     const Step& s = steps_[d];
     const View& result = c_.operands[Contraction::kC].view;
     const SymExpr& size = c_.operands[Contraction::kA].view.sizes[2 + d];
     SymExpr place;
     if (s.stride == 1) {
-      window = i;
-      place = at + (s.padding - i * s.dilation);
+      window = i.at;
+      place = at + s.padding - i.at * s.dilation;
     } else {
-      window = Mod(at + s.padding, s.stride) + i * s.stride;
-      place = FloorDiv(at + s.padding, s.stride) - i;
+      window = Mod(at + s.padding, s.stride) + i.at * s.stride;
+      place = FloorDiv(at + s.padding, s.stride) - i.at;
     }
     // Of the first and the last cell.
-    const int64_t reach = s.stride == 1 ? i * s.dilation : i * s.stride;
-    const SymExpr last = FloorDiv(size - 1 + s.padding - reach, s.stride);
-    return {place, s.padding < reach,
+    const int64_t step = s.stride == 1 ? s.dilation : s.stride;
+    const SymExpr last =
+        FloorDiv(size - 1 + s.padding - i.first * step, s.stride);
+    return {place, s.padding < i.last * step,
             !shapes_.KnownLt(last, result.sizes[2 + d])};
   }
 
   bool WriteImage() {
-    std::vector<int64_t> sizes = {outputs_};
+    std::vector<int64_t> sizes;
     for (const Step& s : steps_) {
       if (s.stride > 1 && s.dilation > 1) return false;
       sizes.push_back(s.stride == 1 ? s.cells
@@ -318,40 +356,48 @@ class WindowWriter {
     DimVector to = {image, group};
     for (size_t d = 0; d < steps_.size(); ++d)
       to.push_back(AddAxis(written.sizes[2 + d]));
+    const std::optional<SymExpr> row = RowAxis(sizes);
     std::optional<ScalarId> sum;
-    ForEach(sizes, [&](const std::vector<int64_t>& i) {
-      const SymExpr channel = group * outputs_ + i[0];
-      std::vector<Cell> cells;
-      DimVector at = {channel, 0};
-      ScalarId mask = Store::kNoMask;
-      for (size_t d = 0; d < steps_.size(); ++d) {
-        SymExpr window;
-        cells.push_back(PlaceReaching(d, to[2 + d], i[1 + d], window));
-        at.push_back(window);
-        // The last step of a stride may lead out of the window.
-        if ((i[1 + d] + 1) * steps_[d].stride <= steps_[d].cells ||
-            steps_[d].stride == 1) {
-          continue;
-        }
+    for (int64_t output = 0; output < outputs_; ++output) {
+      const SymExpr channel = group * outputs_ + output;
+      ForEach(sizes, row, [&](const std::vector<Count>& i) {
+        AddPlace(image, channel, to, i, sum);
+      });
+    }
+    StoreAt(Contraction::kA, to, Stored(OverRows(row, *sum)));
+    Close();
+    return true;
+  }
+
+  // Adds the product of an element of the result with the weight that leads there.
+  void AddPlace(const SymExpr& image, const SymExpr& channel,
+                const DimVector& to, const std::vector<Count>& i,
+                std::optional<ScalarId>& sum) {
+    std::vector<Cell> cells;
+    DimVector at = {channel, 0};
+    ScalarId mask = Store::kNoMask;
+    for (size_t d = 0; d < steps_.size(); ++d) {
+      SymExpr window;
+      cells.push_back(PlaceReaching(d, to[2 + d], i[d], window));
+      at.push_back(window);
+      // The last step of a stride may lead out of the window.
+      if ((i[d].last + 1) * steps_[d].stride > steps_[d].cells &&
+          steps_[d].stride > 1) {
         const ScalarId holds = body_.Op(ScalarOp::kLt, body_.Index(window),
                                         body_.Index(SymExpr(steps_[d].cells)));
         mask = mask == Store::kNoMask ? holds
                                       : body_.Op(ScalarOp::kAnd, mask, holds);
       }
-      const ScalarId weight =
-          mask == Store::kNoMask
-              ? Load(Contraction::kB, at)
-              : body_.Cast(
-                    SumType(),
-                    body_.MaskedLoad(buffer_[Contraction::kB],
-                                     c_.operands[Contraction::kB].view.dtype,
-                                     PlaceOf(Contraction::kB, at), mask));
-      Accumulate(sum, LoadCells(Contraction::kC, image, channel, cells, mask),
-                 weight);
-    });
-    StoreAt(Contraction::kA, to, Stored(*sum));
-    Close();
-    return true;
+    }
+    const DType dtype = c_.operands[Contraction::kB].view.dtype;
+    const ScalarId weight =
+        mask == Store::kNoMask
+            ? Load(Contraction::kB, at)
+            : body_.Cast(SumType(),
+                         body_.MaskedLoad(buffer_[Contraction::kB], dtype,
+                                          PlaceOf(Contraction::kB, at), mask));
+    Accumulate(sum, LoadCells(Contraction::kC, image, channel, cells, mask),
+               weight);
   }
 
   void WriteWeights() {
@@ -373,18 +419,11 @@ class WindowWriter {
     for (int64_t w = 0; w < steps_[last].cells; ++w) {
       to.back() = w;
       std::vector<Cell> cells;
-      for (size_t d = 0; d < last; ++d) {
-        const Step& s = steps_[d];
-        const SymExpr& size = c_.operands[Contraction::kA].view.sizes[2 + d];
-        const SymExpr first = to[2 + d] * s.dilation - s.padding;
-        const int64_t furthest = (s.cells - 1) * s.dilation - s.padding;
-        cells.push_back(
-            {place[2 + d] * s.stride + first, s.padding > 0,
-             !shapes_.KnownLt(
-                 (c_.extents[kPlaces + d] - 1) * s.stride + furthest, size)});
+      for (size_t d = 0; d < steps_.size(); ++d) {
+        const Count at = d < last ? Count{to[2 + d], 0, steps_[d].cells - 1}
+                                  : Count{w, w, w};
+        cells.push_back(CellOf(d, place[2 + d], c_.extents[kPlaces + d], at));
       }
-      cells.push_back(
-          CellOf(last, place[2 + last], c_.extents[kPlaces + last], w));
       ScalarId value = body_.Op(
           ScalarOp::kMul,
           LoadCells(Contraction::kA, image, group, cells, Store::kNoMask),

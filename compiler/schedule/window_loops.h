@@ -21,7 +21,9 @@ struct WindowLoops {
 // as loops of ours that can be fused like any other:
 //
 //   result   each element the sum over its window, written out; cells that may lie
-//            outside of the image are masked
+//            outside of the image are masked. Where channels lie side by side, a
+//            reduction over the window's rows (of the first dimension) if there are
+//            three or more of three or more cells
 //   image    likewise, over the window turned round; of a stride only the results
 //            that reach the element
 //   weights  a reduction over images and places for each, one nest for a row of the

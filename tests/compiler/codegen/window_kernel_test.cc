@@ -21,7 +21,8 @@ namespace kiln {
 namespace {
 
 void CheckKernels(const std::string& text, double tolerance,
-                  std::optional<uint32_t> jam_axis = std::nullopt) {
+                  std::optional<uint32_t> jam_axis = std::nullopt,
+                  int64_t count = 2) {
   SCOPED_TRACE(text);
   const auto graph = ParseGraph(text);
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -43,8 +44,9 @@ void CheckKernels(const std::string& text, double tolerance,
     flat.kernel.nest =
         OrderAxes(flat.kernel.nest, flat.buffers, program->shapes);
     // What is read by neighbours is read once (jam_windows.h).
-    if (jam_axis.has_value() && !HasReduction(flat.kernel.nest))
-      flat.kernel.nest = JamAxis(flat.kernel.nest, *jam_axis, 2);
+    if (jam_axis.has_value() && c->written != Contraction::kB)
+      flat.kernel.nest =
+          JamAxis(flat.kernel.nest, *jam_axis, count, program->shapes);
     flat.CheckVariants(TargetKind::kCuda, tolerance);
     ++checked;
   }
@@ -86,6 +88,11 @@ TEST(WindowKernel, OfChannelsSideBySide) {
 TEST(WindowKernel, OfNeighboursTogether) {
   CheckKernels(GraphOf("bf16", 16, 3, 1, 6, true), kBF16Unit, 2);
   CheckKernels(GraphOf("f32", 5, 3, 1, 12, false), kSums, 2);
+}
+
+// No column is outside for some places and inside for others.
+TEST(WindowKernel, OfWholeRowsTogether) {
+  CheckKernels(GraphOf("bf16", 16, 5, 1, 4, true), kBF16Unit, 2, 4);
 }
 
 TEST(WindowKernel, OfPixelsSideBySide) {
