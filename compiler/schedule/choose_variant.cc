@@ -63,7 +63,7 @@ SymExpr OuterPoints(const LoopNest& nest) {
   return points;
 }
 
-// Tiles of all rows.
+// The number of tiles of all rows.
 SymExpr Tiles(const PlannedKernel& kernel, const CudaTallies& tallies) {
   return OuterPoints(kernel.nest) *
          TilesOf(tallies, kernel.nest.axes.back().extent);
@@ -77,8 +77,8 @@ SymExpr PartialBytes(const PlannedKernel& kernel) {
                         OuterPoints(kernel.nest), PartsOf(kernel.variant));
 }
 
-// Counters of a kernel: one for each group of blocks that share outer points, at
-// most; of a scan a ticket counter, one of blocks that are done, and a flag for
+// The most counters that a kernel needs: one for each group of blocks that share outer
+// points. A scan needs a ticket counter, one for blocks that are done, and a flag for
 // each block.
 SymExpr Counters(const PlannedKernel& kernel) {
   const SymExpr points = OuterPoints(kernel.nest);
@@ -92,8 +92,8 @@ SymExpr Counters(const PlannedKernel& kernel) {
     return CeilDiv(points, int64_t{rows->rows});
   const auto& columns = std::get<CudaColumns>(kernel.variant);
   if (columns.vector == 1) return CeilDiv(points, int64_t{columns.across});
-  // The last axis counts in groups, of which the last may be partial. With `peel` no
-  // block has groups of two rows of it.
+  // The last axis is counted in groups, of which the last may be partial. With `peel`,
+  // no block has groups of two of its rows.
   const int64_t together = columns.peel != 0 ? columns.across : 1;
   SymExpr groups = 1;
   uint32_t outer = 0;

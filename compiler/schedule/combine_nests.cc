@@ -16,10 +16,10 @@ namespace kiln {
 
 namespace {
 
-// Kernels that a later one may still join, the latest: a plan of a thousand
-// different small kernels is not looked through again and again.
+// Only the latest groups may still be joined, so that a plan of a thousand different
+// small kernels takes linear time.
 constexpr size_t kOpenGroups = 16;
-// 16 bytes, the widest access, of elements as wide as the widest.
+// Bytes of the widest access. A part's vector is as many of its widest elements.
 constexpr int64_t kAccessBytes = 16;
 constexpr int kThreadsOfPart = 256;
 constexpr int kNowhere = -1;
@@ -40,8 +40,9 @@ bool IsPlain(const PlannedKernel& kernel) {
       [](const Store& store) { return store.mode == StoreMode::kSet; });
 }
 
-// As a part: the launch covers all points of all parts with blocks of one size, a
-// thread takes one group, and with one axis the width does not depend on its size.
+// The variant of `kernel` as a part of a combined kernel. All parts have blocks of one
+// size, and a thread takes one group. With one axis the vector's width does not depend
+// on the axis's size.
 KernelVariant VariantOfPart(const PlannedKernel& kernel,
                             const std::vector<Buffer>& buffers) {
   KernelVariant variant = kernel.variant;
@@ -64,7 +65,7 @@ KernelVariant VariantOfPart(const PlannedKernel& kernel,
 
 struct Group {
   int position = 0;      // in the plan's steps
-  bool may_sink = true;  // to a later one
+  bool may_sink = true;  // whether it may move to a later step
   std::vector<size_t> steps;
   std::vector<KernelVariant> variants;
   absl::flat_hash_set<std::string> bodies;
@@ -73,13 +74,13 @@ struct Group {
   size_t scalars = 0;
 };
 
-// What is asked of one kernel before it joins.
+// A kernel that may join a group.
 struct Candidate {
   KernelVariant variant;
   std::string body;
   int loops = 0;
   std::vector<BufferId> buffers;
-  size_t scalars = 0;  // arguments that are no buffers, at most
+  size_t scalars = 0;  // at most: arguments that are not buffers
   bool may_rise = false, may_sink = false;
 };
 
@@ -105,13 +106,13 @@ class Combiner {
   }
 
  private:
-  // Where a buffer was touched last, by positions after moving.
+  // The positions, after moves, of a buffer's last write and last read.
   struct Touched {
     int written = kNowhere;
     int read = kNowhere;
   };
 
-  // When a buffer is used, by steps of the plan as it was.
+  // The uses of a buffer, as steps of the original plan.
   struct Uses {
     int writers = 0;
     int first_write = kNowhere, last_write = kNowhere;
@@ -119,7 +120,7 @@ class Combiner {
     int before_last = kNowhere;  // the use before the last
   };
 
-  // Each buffer of a step once, as read and as written.
+  // Visits each buffer that a step reads once, and each that it writes once.
   template <typename Visit>
   static void VisitOnce(const PlannedStep& step, Visit visit) {
     absl::InlinedVector<std::pair<BufferId, bool>, 16> all;
@@ -162,7 +163,7 @@ class Combiner {
   bool IsOutput(BufferId b) const {
     return plan_.buffers[b].kind == BufferKind::kOutput;
   }
-  // Whether the plan allocates it.
+  // Whether the plan allocates the buffer.
   bool IsOfPlan(BufferId b) const {
     return IsOutput(b) || plan_.buffers[b].kind == BufferKind::kTemporary;
   }
@@ -191,10 +192,10 @@ class Combiner {
     return plan_.shapes.Hint(PointCount(kernel.nest)) <= limits_.small_points;
   }
 
-  // Whether the kernel of step_ may run earlier, and later, as far as its time
-  // goes.
+  // Decides whether the kernel of step_ may run earlier or later without losing more
+  // time than a launch takes.
   void JudgeMoves(const PlannedKernel& kernel, Candidate& c) const {
-    // What its readers, and it itself, no longer find in the cache.
+    // Bytes that its readers, and the kernel itself, no longer find in the cache.
     int64_t read_later = 0, read_by_it = 0;
     bool read = false, changes = false;
     VisitOnce(plan_.steps[step_], [&](BufferId b, bool writes) {
@@ -222,7 +223,7 @@ class Combiner {
     c.may_sink = c.may_sink && gpu && is_worth(read_by_it);
   }
 
-  // What the mapping of a part costs more than the kernel's own.
+  // By how much the kernel is slower when it is mapped as a part.
   double MappingNs(const PlannedKernel& kernel,
                    const KernelVariant& part) const {
     if (part == kernel.variant) return 0;
@@ -260,14 +261,14 @@ class Combiner {
     for (const Store& store : kernel.nest.stores) {
       for (const SymExpr& e : store.index) look(e);
     }
-    // And the first extent and the count of blocks, which follow from them.
+    // Two more: the first extent and the number of blocks depend on the symbols.
     c.scalars = symbols.empty() ? 0 : symbols.size() + 2;
     JudgeMoves(kernel, c);
     return c;
   }
 
-  // Adds what step `s` allocates and frees elsewhere, at `to`, to the bytes that
-  // are live at each step, `sign` times. Returns the most there are in between.
+  // Updates the live bytes of each step for a move of step `s` to `to`, or undoes that
+  // if `sign` is -1. Returns the largest number of live bytes between the two.
   int64_t MoveMemory(int s, int to, int sign) {
     const auto add = [&](int first, int end, int64_t bytes) {
       for (int t = first; t < end; ++t) live_bytes_[t] += sign * bytes;
@@ -289,7 +290,8 @@ class Combiner {
                              live_bytes_.begin() + std::max(s, to) + 1);
   }
 
-  // Whether there is memory for step `s` at `to`; then it counts from there.
+  // Moves the memory of step `s` to `to` if the limit allows it. Returns whether it
+  // does.
   bool TakeMemory(int s, int to) {
     if (MoveMemory(s, to, 1) <= most_live_bytes_) return true;
     MoveMemory(s, to, -1);
@@ -303,12 +305,13 @@ class Combiner {
            limits_.arguments;
   }
 
-  // Moves step `s` up to the group, or the group down to it.
+  // Moves step `s` up to the group, or the group down to the step. Returns whether
+  // either is possible.
   bool Meet(const Candidate& c, int s, int after, Group& group) {
     if (c.may_rise && after < group.position)
       return TakeMemory(s, group.position);
     if (!c.may_sink || !group.may_sink) return false;
-    // Of its parts, those that do not fit there go back.
+    // If one part does not fit, the parts that were moved before it go back.
     for (size_t p = 0; p < group.steps.size(); ++p) {
       const int part = static_cast<int>(group.steps[p]);
       MoveMemory(part, group.position, -1);
@@ -340,7 +343,7 @@ class Combiner {
     return nullptr;
   }
 
-  // Where the kernel of step `s` runs from now on.
+  // Lets the kernel of step `s` join a group, or start one. Returns its new position.
   int Join(Candidate c, size_t s, int after) {
     const int here = static_cast<int>(s);
     Group* into = GroupFor(c, here, after);
@@ -388,9 +391,9 @@ class Combiner {
   KernelPlan& plan_;
   const Target& target_;
   const CombineLimits& limits_;
-  int step_ = 0;  // that is looked at
+  int step_ = 0;  // the current step
   std::vector<Uses> uses_;
-  std::vector<int64_t> live_bytes_;  // at each step, as parts stand so far
+  std::vector<int64_t> live_bytes_;  // at each step, after the moves so far
   int64_t most_live_bytes_ = 0;
   std::vector<Touched> ready_;
   std::vector<Group> groups_;

@@ -41,7 +41,7 @@ class LoopsWriter {
   }
 
  private:
-  // An axis of one point is none.
+  // An axis of one point is left out.
   void PlaceAxes(bool reduction) {
     axes_.resize(c_.extents.size(), SymExpr(0));
     for (size_t k = 0; k < c_.extents.size(); ++k) {
@@ -110,7 +110,7 @@ class LoopsWriter {
 std::optional<DimVector> IndexAt(const SymExpr& address, const Buffer& buffer,
                                  const DimVector& extents,
                                  const ShapeEnv& shapes) {
-  // From the outermost dimension in.
+  // From the outermost dimension inwards.
   std::vector<size_t> order;
   for (size_t d = 0; d < buffer.sizes.size(); ++d)
     if (!buffer.sizes[d].Is(1)) order.push_back(d);
@@ -124,7 +124,7 @@ std::optional<DimVector> IndexAt(const SymExpr& address, const Buffer& buffer,
     if (stride.Is(0)) return std::nullopt;
     if (k + 1 < order.size()) {
       const SymExpr& inner = buffer.strides[order[k + 1]];
-      // What lies between two steps of this dimension holds all of the next one.
+      // A step of this dimension spans all of the next one.
       const SymExpr reach = inner * buffer.sizes[order[k + 1]];
       if (!(stride == reach) && !shapes.KnownLt(reach - 1, stride))
         return std::nullopt;

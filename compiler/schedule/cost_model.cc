@@ -49,7 +49,7 @@ double InstructionsOf(const ScalarNode& node, bool approximate) {
     case ScalarOp::kErf:
     case ScalarOp::kTanh:
       return 22;
-    default:  // a question about few; the others take one or two
+    default:  // most take one or two
       return IsCostly(node.op) ? 14 : 1;
   }
 }
@@ -59,8 +59,8 @@ int64_t StrideOf(const LinearForm& form, uint32_t axis) {
   return stride.is_constant() ? std::abs(stride.constant()) : 0;
 }
 
-// Of these, how many go to the special function unit, which takes eight times as
-// long as the others but works beside them.
+// How many of these go to the special function unit. It takes eight times as long for
+// one, but works beside the other units.
 double SpecialOf(ScalarOp op) {
   switch (op) {
     case ScalarOp::kSigmoid:
@@ -134,13 +134,13 @@ void NestCosts::AddAccess(BufferId buffer, const SymExpr& offset, AxisSet axes,
   for (uint32_t a = 0; a < facts_.num_axes; ++a) {
     access.motion.push_back(MotionOf(offset, a, facts_));
     access.stride.push_back(form.has_value() ? StrideOf(*form, a) : 0);
-    // What does not move along an axis is read once for all of its points.
+    // An element that does not move along an axis is read once for all of its points.
     if ((axes & AxisBit(a)) == 0 || access.motion[a] == Motion::kStill)
       continue;
     access.axes |= AxisBit(a);
     access.points *= static_cast<double>(extents_[a]);
   }
-  // No more than the buffer has, but for what is gathered from caches anyway.
+  // Not more than the buffer has: elements that are read again come from caches.
   double size = 1;
   for (const SymExpr& extent : buffers_[buffer].sizes)
     size *= static_cast<double>(std::max<int64_t>(1, shapes_.Hint(extent)));
@@ -222,7 +222,7 @@ const NestCosts::PricedVectors& NestCosts::VectorsFor(uint32_t axis, int width,
   return vectors_.back();
 }
 
-// Lane instructions, all points and passes.
+// Instructions of lanes, for all points and passes.
 double NestCosts::Issue(const PricedVectors& vectors, bool held,
                         bool costly_held) const {
   double& known = vectors.issue[held ? 1 + costly_held : 0];
@@ -312,15 +312,15 @@ double NestCosts::BytesOnce(uint32_t axis, int run) const {
     double size = static_cast<double>(access.bytes);
     for (const SymExpr& extent : buffers_[access.buffer].sizes)
       size *= static_cast<double>(std::max<int64_t>(1, shapes_.Hint(extent)));
-    // At least what one access moves, in its sectors.
+    // At least the sectors that one access moves.
     sum = std::max(std::min(sum + moved, size), std::max(sum, moved));
   }
   for (const auto& [buffer, moved] : read) bytes += moved;
   return bytes;
 }
 
-// Bytes of memory, in sectors. A strided access that is contiguous along another
-// axis finds its sector in L2 when the neighbours come.
+// Bytes that memory moves, in whole sectors. A strided access that is contiguous along
+// another axis finds its neighbours in L2.
 double NestCosts::BytesAlong(const Access& access, uint32_t axis,
                              int run) const {
   const double bytes = access.points * static_cast<double>(access.bytes);
@@ -331,14 +331,14 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
     case Motion::kContiguous: {
       const double stretch =
           static_cast<double>(run) * static_cast<double>(access.bytes);
-      // Short stretches open more pages of memory for the same bytes.
+      // Short runs open more pages of memory for the same number of bytes.
       const double pages = stretch < 64 ? 1.15 : stretch < 128 ? 1.05 : 1.0;
       return bytes * std::max(pages, kSector / stretch);
     }
     case Motion::kStrided:
     case Motion::kIrregular: {
       const int64_t stride = access.stride[axis];
-      // Neighbours share sectors: what lies between comes along.
+      // Neighbours share sectors, so the bytes between them are moved too.
       if (stride > 0 && stride * access.bytes < kSector)
         return bytes * static_cast<double>(stride);
       bool elsewhere = false;
@@ -354,7 +354,7 @@ double NestCosts::BytesAlong(const Access& access, uint32_t axis,
 double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
   double points = access.points;
   const Motion motion = MotionAlong(access, vectors.axis);
-  // A warp that reads one element for all its lanes moves one sector.
+  // A warp whose lanes all read one element moves one sector.
   const double lanes_still = 32.0 * vectors.width;
   if (motion == Motion::kStill) {
     double all = static_cast<double>(outer_);
@@ -367,16 +367,16 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
     if (stride > 0) return points * std::min(1.0, apart / kSector);
   }
   if (motion == Motion::kContiguous) {
-    // Element by element, a warp writes parts of all sectors of its groups each
-    // time; what it reads so, it finds in L1.
+    // A warp that stores element by element writes a part of all sectors of its groups
+    // each time. Loads of this kind find the sectors in L1.
     const bool wide =
         IsWideAccess(buffers_[access.buffer], *access.offset, vectors, facts_);
     const bool apart = access.store && vectors.width > 1 &&
                        !(wide && (!access.atomic || target_.vector_atomics));
     double sectors = points * static_cast<double>(access.bytes) / kSector;
     if (access.atomic) {
-      // An addition moves 16 bytes a lane at most: wider groups come back to the
-      // same sectors.
+      // An addition moves at most 16 bytes a lane, so wider groups touch the same
+      // sectors again.
       const double pieces = vectors.width * double(access.bytes) / 16;
       sectors *= kAddedSectors;
       if (!apart && pieces > 1) sectors *= 1 + kSplitAddition * (pieces - 1);
@@ -402,20 +402,20 @@ double NestCosts::CountIssue(const Vectors& vectors, bool held,
                        MotionAlong(access, vectors.axis) != Motion::kStill;
     const bool wide = lanes && IsWideAccess(buffers_[access.buffer],
                                             *access.offset, vectors, facts_);
-    // A conversion an element; an address and an access for each vector.
+    // A conversion for each element; an address and an access for each vector.
     const double each =
         wide || !lanes ? 5.0 / vectors.width : 3.0 + 2.0 / vectors.width;
     const double convert = access.bytes < 4 ? 1 : 0;
     total += all * (each * passes + convert);
   }
   total += inner * per_point + static_cast<double>(outer_) * outer_work_;
-  // Finding a point's axes.
+  // Computing the position of a group on each axis.
   total += inner / vectors.width * 4;
   const double special = special_ - (held && costly_held ? special_again_ : 0);
   return std::max(total, inner * special * kSpecialCycles);
 }
 
-// 32-bit registers that a group of each load takes.
+// 32-bit registers that hold one group of each load.
 int NestCosts::PackWords(const Vectors& vectors, bool only_held) const {
   int words = 0;
   for (const Access& access : accesses_) {
@@ -447,7 +447,7 @@ Price NestCosts::Finish(Price price, int warps, double lockstep,
   const double worst =
       std::max({price.memory_ns, price.issue_ns, price.latency_ns});
   const double sum = price.memory_ns + price.issue_ns + price.latency_ns;
-  // Warps that compute while others wait for memory.
+  // The more warps there are, the more of them compute while others wait for memory.
   const double apart = std::clamp(4.7 / warps, 0.13, 0.72);
   price.ns =
       worst + std::min(most_apart, std::max(apart, lockstep)) * (sum - worst);

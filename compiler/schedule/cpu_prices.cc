@@ -33,7 +33,7 @@ Price NestCosts::PriceCpu(uint32_t vector_axis, uint32_t across,
                    (strided ? std::min(kLine / double(access.bytes), 4.0) : 1);
     const double all =
         access.reduced || !reduces ? inner : static_cast<double>(outer_);
-    // Lane by lane, or a vector at a time.
+    // Lane by lane, or by vectors.
     const double each = strided      ? 2.0
                         : transposed ? (3 + 2 * std::log2(lanes)) / lanes
                                      : 1 / lanes;

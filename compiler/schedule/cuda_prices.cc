@@ -12,18 +12,19 @@ namespace kiln {
 
 namespace {
 
-// Of columns whose loads are issued for one step only: measured on GELU's backward
-// with its bias sums, 125 us against 87.
+// The share of the lesser costs that is not overlapped when the loads of columns are
+// issued one step at a time. Measured on GELU's backward with its bias sums: 125 us
+// against 87.
 constexpr double kStepApart = 0.3;
-// Of points whose groups may be partial: what both ways through one cost more
-// than one. Assumed of stores beside peeled columns as well.
+// The extra cost of points whose groups may be partial, since warps take both branches.
+// The same is assumed for stores beside peeled columns.
 constexpr double kPartialPoints = 0.41;
-// How long a thread takes for an instruction of its own group, behind its loads.
+// Time that a thread takes for an instruction of its group, once the loads are there.
 constexpr double kPointNs = 0.56;
-// How long a thread of columns takes for a step: its loads, and each instruction.
+// Time that a thread of columns takes for the loads of a step, and for an instruction.
 constexpr double kColumnLoadNs = 340;
 constexpr double kColumnNs = 0.46;
-// Its loads wait for one another where the rows' number is a symbol.
+// If the number of rows is symbolic, the loads of a thread wait for one another.
 constexpr double kSymbolicLoads = 5;
 // Of columns with peeled groups: registers that say where a thread's groups begin and
 // end, and how long a block takes to move sums. Of all columns: how much longer memory
@@ -31,7 +32,7 @@ constexpr double kSymbolicLoads = 5;
 constexpr int kPeeledRegisters = 6;
 constexpr double kRealignNs = 600;
 constexpr double kOddRows = 1.08;
-// How much of the places that the last round leaves empty counts.
+// The weight of the places that stay empty in the last round of blocks.
 constexpr double kLastRound = 0.1;
 
 }  // namespace
@@ -68,7 +69,7 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   const double slots = double(target_.multiprocessors) * most;
   const double blocks = CeilDivide(groups, double(v.threads) * v.unroll);
   price.one_each = blocks <= target_.multiprocessors;
-  // The last round of blocks is as long as the others.
+  // The last round of blocks takes as long as the others.
   if (blocks > slots && blocks < 6 * slots) {
     const double rounds = blocks / slots;
     price.memory_ns *= 1 + kLastRound * (std::ceil(rounds) / rounds - 1);
@@ -100,7 +101,7 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
   };
   Price price;
   double sectors = 0, cells = 0;
-  // 32-bit registers of a thread's loads.
+  // 32-bit registers for a thread's loads.
   double words = 0;
   for (const Access& access : accesses_) {
     const bool through = is_tiled(access);
@@ -116,7 +117,7 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
                     2 * std::max(v.vector, v.across);
   price.fits = price.registers <= 128;
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  // Edges that stand over the ends of the axes.
+  // Tiles at the ends of the axes are partly empty.
   const double over = CeilDivide(double(extents_[last]), v.edge) * v.edge /
                       double(extents_[last]) *
                       CeilDivide(double(extents_[across]), v.depth) * v.depth /
@@ -136,7 +137,7 @@ Price NestCosts::PriceCuda(const CudaTiles& v) const {
                 Resident(kTileThreads, price.registers) * kTileThreads / 32);
 }
 
-// How long a block of columns takes when it has the memory to itself.
+// Time that a block of columns takes if no other block uses the memory.
 double NestCosts::ColumnBlockNs(const CudaColumns& v,
                                 const PricedVectors& vectors) const {
   const double steps =
@@ -202,7 +203,7 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
                    target_.registers_per_multiprocessor &&
                most * threads * v.vector <= target_.shared_bytes_per_block;
   const ColumnBlocks all = ColumnBlocksOf(v);
-  // Two blocks read the groups between them.
+  // Both blocks read a group that they share.
   if (all.rows_are_cut) {
     price.bytes *= all.beside;
     sectors *= all.beside;
@@ -220,7 +221,7 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              sectors / (kSectorsPerCycle * chip)) *
                     uneven * (odd_rows ? kOddRows : 1);
-  // A chip that is not full does not reach its bandwidth.
+  // With fewer blocks than multiprocessors, some of them have nothing to issue.
   const double busy = std::min(1.0, blocks / target_.multiprocessors);
   price.issue_ns = Issue(vectors, false, false) * across_idle * all.both_ways /
                    (chip * kLanesPerCycle * busy) * uneven;

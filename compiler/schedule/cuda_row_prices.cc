@@ -11,82 +11,82 @@ namespace kiln {
 
 namespace {
 
-// Threads of a grid, relative to what the chip holds.
+// The largest ratio of a grid's threads to those that fit on the chip at once.
 constexpr int kRounds = 64;
 
-// Registers by which the compiler stays below the estimate where a block needs it.
+// Registers that the compiler saves, relative to the estimate, if a block needs them.
 constexpr int kSparedRegisters = 2;
 
-// Instructions of a step of a join across a warp: of a plain value, of moments
-// (divisions), of a maximum and the sum of exponentials below it.
+// Instructions for one step of a join across a warp: for a plain value, for moments
+// (which take divisions), and for a maximum with its sum of exponentials.
 constexpr double kJoinStep = 1.5;
 constexpr double kMomentsStep = 26;
 constexpr double kSoftmaxStep = 41;
 constexpr double kJoinClusterNs = 780;   // a barrier of a cluster and its reads
 constexpr double kStartClusterNs = 400;  // to start and end a cluster
 constexpr double kClusterNs = 380;       // the same for each of its blocks
-// A load of the last pass that waits for another one, in a cluster.
+// A load of a cluster's last pass that waits for another load.
 constexpr double kClusterLoadNs = 380;
-// What phases of a cluster cost that nothing overlaps: where groups are whole,
-// where they may be partial.
+// The share of a cluster's phases that nothing overlaps: with whole groups, and with
+// groups that may be partial.
 constexpr double kClusterApart = 0.65;
 constexpr double kPartialClusterApart = 0.8;
-// Instructions of a thread for a row that stands in shared memory, and for each
-// of its groups.
+// Instructions of a thread for a row in shared memory, and for each of its groups.
 constexpr double kStageRow = 180;
 constexpr double kStageGroup = 13;
 constexpr double kStagePartialGroup = 80;  // that may be partial
-// How long a thread takes for an element of a staged row, all passes, and for a
+// Time that a thread takes for an element of a staged row in all passes, and for a
 // group that may be partial.
 constexpr double kStageElementNs = 3.7;
 constexpr double kStagePartialNs = 600;
-// The share of the lesser of memory and instructions that still counts while the
-// next rows are copied.
+// While the next rows are being copied, memory and instructions overlap but for this
+// share of the lesser of them.
 constexpr double kStagedApart = 0.2;
-// Of stretches, fitted to 70 configurations of eight backward passes of LayerNorm on
-// an H100 (bench/records/gpu_kernels.md). Warps that a multiprocessor needs for its
-// schedulers to find one that can issue in each cycle; the share of the steps of a
-// block, each as long as its joins or a copy, that nothing overlaps; registers for
-// the place in the stretch and for the rows that are being copied.
+// For stretches, fitted to 70 configurations of eight backward passes of LayerNorm on
+// an H100 (bench/records/gpu_kernels.md): the warps that a multiprocessor needs so that
+// one can issue in each cycle; the share of a block's steps that nothing overlaps, where
+// a step takes as long as its joins or a copy; and registers for the position in the
+// stretch and for the rows that are being copied.
 constexpr double kWarpsThatIssue = 10;
 constexpr double kInSeries = 0.25;
 constexpr int kStretchRegisters = 2;
-// What both ways through a group cost more than one; in long rows that is part of
-// what a group that may be partial costs. Of rows that stand in registers: the
-// same, what a store that may be partial adds, and how long a group takes.
+// The extra cost of a group whose warp takes both branches, less in long rows. Then, for
+// rows in registers: the same two, the extra cost of a store that may be partial, and
+// the time of a group.
 constexpr double kBothWays = 2.1;
 constexpr double kBothWaysOfLong = 0.4;
 constexpr double kHeldBothWays = 1.1;
 constexpr double kHeldBothWaysOfLong = 0.1;
 constexpr double kHeldPartialStores = 2;
 constexpr double kHeldPartialNs = 160;
-// Of a row of half types in registers: what ptxas widens ahead of its use, for an
-// element of each group beyond the first few.
+// For a row of half types in registers: the registers of values that ptxas widens ahead
+// of their use, for each element of the groups beyond the first kFewHeld.
 constexpr double kWidenedGroup = 0.65;
 constexpr int kFewHeld = 8;
-// What memory loses when a warp reads pieces of rows that are shorter than a line
-// of the cache, doubled with each halving.
+// The slowdown of memory when a warp reads pieces of rows of half a cache line. It
+// grows as the pieces get shorter.
 constexpr double kPiecesOfRows = 0.1;
 constexpr double kLineBytes = 128;
-// Masked loads whose addresses need no registers worth counting.
+// Up to this many masked loads, registers for their addresses are not counted.
 constexpr int kFewWindows = 2;
-constexpr double kOthersNs = 390;  // of loads from L2
-// How much of what a multiprocessor with more blocks than others has to do more
-// counts: of instructions, of memory.
+constexpr double kOthersNs = 390;  // of a load from L2
+// If some multiprocessors have more blocks than others: the weight of their additional
+// instructions and memory traffic.
 constexpr double kUnevenIssue = 0.58;
 constexpr double kUnevenMemory = 0.31;
-// What memory loses when blocks read many long rows at a time, each of them in
-// pages of its own: from kFewRows on, all of it at four times as many.
+// The slowdown of memory when blocks read many long rows at a time, which lie in
+// different pages. It begins at kFewRows and is complete at four times as many.
 constexpr double kManyRows = 0.5;
 constexpr double kFewRows = 1300;
 constexpr double kLongRowBytes = 32 << 10;
-// Shared memory that the joins across a row may take at most.
+// The most shared memory that the joins across a row take.
 constexpr int64_t kSharedOfStatic = 10 << 10;
 
 }  // namespace
 
-// Blocks that each have their own part: the last round is as long as the others,
-// and a multiprocessor that got one more than the rest ends later.
+// The slowdown of blocks that each have a fixed part of the work: the last round takes
+// as long as the others, and a multiprocessor with one block more than others ends
+// later.
 double NestCosts::Unevenness(double blocks, double slots) const {
   const double rounds = blocks / slots;
   if (rounds >= 6) return 1.05;
@@ -112,7 +112,7 @@ NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
   return traffic;
 }
 
-// Whether rows of half types are read in several passes.
+// Whether several passes read rows of half types.
 bool NestCosts::HoldsHalves() const {
   return std::any_of(accesses_.begin(), accesses_.end(), [](const Access& a) {
     return !a.store && a.plain && a.reduced && a.passes > 1 && a.bytes == 2;
@@ -122,7 +122,7 @@ bool NestCosts::HoldsHalves() const {
 int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
   const int held_words = PackWords(vectors, true);
   const int all_words = PackWords(vectors, false);
-  // The places of a window, each with an address for each element.
+  // The positions of a window, each with an address for each element.
   int windows = 0;
   for (const Access& access : accesses_)
     windows += !access.store && !access.plain && access.reduced;
@@ -147,8 +147,8 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
          (v.hold_costly != 0 ? v.held * v.vector : 0);
 }
 
-// Shared memory of a block that stages its rows: what each thread holds of them,
-// the rows' own values, and the sums that the block's rows bring together.
+// Shared memory of a block that stages its rows: the groups that each thread holds, one
+// value for each row, and the sums of all rows of the block.
 double NestCosts::StagedBytes(const CudaRows& v, const Vectors& vectors) const {
   const double threads = double(v.lanes) * v.rows;
   double bytes = 4.0 * PackWords(vectors, true) * v.held * v.stages;
@@ -160,19 +160,19 @@ double NestCosts::StagedBytes(const CudaRows& v, const Vectors& vectors) const {
   return threads * (bytes + (joins ? 8.0 * v.vector : 0));
 }
 
-// How long a block takes for its rows when it has the memory to itself: steps
-// that wait for one another.
+// Time that a block takes for its rows if no other block uses the memory: the sum of
+// all steps that wait for one another.
 double NestCosts::RowBlockNs(const CudaRows& v, const PricedVectors& vectors,
                              double steps, bool gathers) const {
   const double passes = static_cast<double>(passes_.passes.size());
   const double join = v.lanes > 32 ? kJoinBlockNs : kJoinWarpNs;
-  // Three values and divisions at each step of a join of moments.
+  // A join of moments moves three values and divides at each step.
   double ns = (reducing_passes_ + 3 * moments_) * join + 150;
   if (v.cluster > 1)
     ns += kStartClusterNs + kClusterNs * v.cluster +
           (reductions_ + moments_) * kJoinClusterNs;
   if (v.stages > 0) {
-    // Copies of later rows are under way meanwhile.
+    // Later rows are being copied meanwhile.
     if (v.stages > 1) return std::max(ns, kLoadNs / (v.stages - 1));
     const bool others = PackWords(vectors, false) > PackWords(vectors, true);
     return ns + kLoadNs +
@@ -182,19 +182,19 @@ double NestCosts::RowBlockNs(const CudaRows& v, const PricedVectors& vectors,
   if (v.held > 0) {
     const int held_words = PackWords(vectors, true);
     const bool others = PackWords(vectors, false) > held_words;
-    // Loads of the last pass wait for the store of the group before, unless they
-    // are issued together.
+    // Loads of the last pass wait for the store of the previous group, unless they are
+    // issued together.
     if (others && passes > 1)
       ns += kOthersNs * (v.unroll > 1 || v.stretch > 0 ? 1 : steps);
     ns += kLoadNs;
     if (vectors.cut && vectors.width > 1) ns += kHeldPartialNs * steps;
-    // Few blocks are there to hide loads that wait for one another.
+    // There are few blocks to hide loads that wait for one another.
     if (v.cluster > 1 && v.unroll == 1 && LoadsForOnePass())
       ns += (steps - 1) * kClusterLoadNs;
-    // Groups whose loads wait for one another.
+    // The loads of the groups wait for one another.
     if (held_words == 0 && v.unroll == 1) ns += (steps - 1) * kLoadNs;
   } else {
-    // What is gathered comes one group after another.
+    // Gathered groups are loaded one after the other.
     ns += CeilDivide(steps, gathers ? 1 : v.unroll) * passes * kLoadNs *
           (gathers ? 2 : 1);
   }
@@ -216,9 +216,9 @@ int NestCosts::ResidentRows(const CudaRows& v, const PricedVectors& vectors,
   return std::clamp(int(room / shared), 1, resident);
 }
 
-// Memory is fastest when no block goes around its loop twice: on an H200 sums of
-// 162 to 1,400 MB take 3 to 5 % longer with 4 times as many threads as it holds.
-// Beyond 64 times, starting blocks costs as much as it saves.
+// Memory is fastest if each block runs its loop once: on an H200, sums of 162 to
+// 1,400 MB take 3 to 5 % longer with only 4 times as many threads as fit on it. Beyond
+// 64 times, starting blocks costs as much as it saves.
 int NestCosts::BlocksOf(const KernelVariant& variant) const {
   const auto* rows = std::get_if<CudaRows>(&variant);
   if (PartsOf(variant) > 1 ||
@@ -226,7 +226,7 @@ int NestCosts::BlocksOf(const KernelVariant& variant) const {
     return 0;
   const int blocks = std::max(
       1, kRounds * target_.threads_per_multiprocessor / ThreadsOf(variant));
-  // Those that are no more than that have no loop to go around.
+  // With no more blocks than that, the kernel needs no loop.
   const auto all_at_most = [&](int most) {
     SymExpr points = 1;
     for (uint32_t a = 0; a < facts_.num_outer; ++a)
@@ -238,7 +238,7 @@ int NestCosts::BlocksOf(const KernelVariant& variant) const {
     return due <= double(most) * target_.multiprocessors ? 0 : most;
   };
   if (rows == nullptr || rows->stages == 0) return all_at_most(blocks);
-  // Blocks that go from row to row, as many as there is room for.
+  // Blocks that go from row to row: as many as fit.
   const PricedVectors& vectors =
       VectorsFor(facts_.num_axes - 1, rows->vector, rows->peel != 0);
   const double shared = StagedBytes(*rows, vectors) + double(kSharedOfBlock);
@@ -247,7 +247,7 @@ int NestCosts::BlocksOf(const KernelVariant& variant) const {
                  1, blocks));
 }
 
-// Of an element that moves along the row.
+// The size of the widest element that moves along the row.
 int64_t NestCosts::WidestBytes() const {
   int64_t widest = 1;
   for (const Access& access : accesses_)
@@ -263,11 +263,11 @@ bool NestCosts::StoresRows() const {
 
 double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
                            double groups) const {
-  // Lanes beyond the row's end do nothing.
+  // Lanes beyond the end of the row are idle.
   const double steps = CeilDivide(groups, v.lanes);
   const double idle = steps * v.lanes / std::max(1.0, groups);
   double issue = Issue(vectors, v.held > 0, v.hold_costly != 0) * idle;
-  // A row's first and last group are partial: their warps go both ways.
+  // The first and the last group of a row are partial: their warps take both branches.
   if (vectors.cut && vectors.width > 1) {
     const bool registers = v.held > 0 && v.stages == 0;
     const double ways =
@@ -276,7 +276,7 @@ double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
     const double of_long = registers ? kHeldBothWaysOfLong : kBothWaysOfLong;
     issue *= 1 + std::max(0.0, ways * std::min(2.0, steps) / steps - of_long);
   }
-  // Every thread of the row does what belongs to the row as a whole.
+  // Every thread of a row repeats the work for the row as a whole.
   const double threads = double(outer_) * v.lanes * v.cluster;
   const double steps_of_join = std::log2(std::max(2, std::min(v.lanes, 32)));
   const double join = kJoinStep * (reductions_ - moments_ - softmaxes_) +
@@ -290,8 +290,8 @@ double NestCosts::RowIssue(const CudaRows& v, const PricedVectors& vectors,
   return issue;
 }
 
-// The same of a stretch of rows. Its blocks are few and never replaced: only their
-// warps issue, and the steps of one follow one another.
+// Adds up the parts of `price` for a stretch of rows. Its blocks are few and stay to the
+// end: only their warps issue, and the steps of a block follow one another.
 Price NestCosts::FinishStretch(Price price, const CudaRows& v,
                                int resident) const {
   const int at_a_time = std::min(v.rows, v.stretch);
@@ -300,22 +300,22 @@ Price NestCosts::FinishStretch(Price price, const CudaRows& v,
   if (!price.one_each) price.issue_ns *= std::max(1.0, kWarpsThatIssue / warps);
   price = Finish(price, warps, kStagedApart, v.stages > 1 ? kStagedApart : 1);
   price.latency_ns = latency;
-  // A few rows wait for their first load, and that is all.
+  // With a block or less for each multiprocessor, latency is that of the first load.
   price.ns = price.one_each ? std::max(price.ns, latency)
                             : price.ns + kInSeries * latency;
   return price;
 }
 
-// The parts of `price` together. Few warps, and those that wait for one another,
-// overlap less.
+// Adds up the parts of `price`. They overlap less if there are few warps, or if warps
+// wait for one another.
 Price NestCosts::FinishRows(Price price, const CudaRows& v,
                             int resident) const {
   if (v.stages > 1 || (v.stretch > 0 && !price.one_each))
     return FinishStretch(price, v, resident);
   const int warps = resident * v.lanes * v.rows / 32;
   if (v.cluster > 1) {
-    // Its blocks start together, and go through the phases of a row together;
-    // blocks of other clusters beside them overlap some of it.
+    // The blocks of a cluster go through the phases of a row together. Blocks of other
+    // clusters overlap with some of that.
     const double others = std::max(0.6, 1.2 - 0.2 * resident);
     price.memory_ns += std::exchange(price.latency_ns, 0) *
                        (v.peel != 0 ? kPartialClusterApart
@@ -323,13 +323,13 @@ Price NestCosts::FinishRows(Price price, const CudaRows& v,
     return Finish(price, warps);
   }
   if (v.stages == 1) {
-    // While a block copies its row, only others work.
+    // While a block copies its row, only other blocks compute.
     price.memory_ns += std::exchange(price.latency_ns, 0) *
                        std::min(1.0, 4.0 / (resident * resident));
     return Finish(price, warps);
   }
-  // All threads of a row wait for one another at each join, also before a last pass
-  // that stores: only other rows use the memory meanwhile.
+  // All threads of a row wait for one another at each join, and before a last pass that
+  // stores. Only other rows use the memory meanwhile.
   const bool more = v.held > 0 || StoresRows();
   const bool waits = v.lanes > 32 && reducing_passes_ + (more ? 1 : 0) > 1;
   return Finish(price, warps,
@@ -347,7 +347,7 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double blocks =
       v.stretch > 0 ? CeilDivide(double(outer_), v.stretch)
                     : CeilDivide(double(outer_), v.rows) * v.parts * v.cluster;
-  // A second pass over rows that are still in L2.
+  // Later passes find a part of the rows in L2.
   const double live = traffic.once /
                       std::max<double>(1, double(outer_) * v.cluster / v.rows) *
                       std::min(blocks, slots);
@@ -367,7 +367,7 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
   const double groups =
       (double(reduced_) / v.vector + (vectors.rest.Is(0) ? 0 : 1)) /
       (v.parts * v.cluster);
-  // Lanes that come to a row once read all of it side by side.
+  // If each lane has one group, a row is read as one piece.
   const double piece = double(v.lanes) * v.vector * WidestBytes();
   const double pieces = groups > v.lanes && piece < kLineBytes
                             ? 1 + kPiecesOfRows * (kLineBytes / piece - 1)

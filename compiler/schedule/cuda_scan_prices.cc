@@ -12,37 +12,37 @@ namespace kiln {
 
 namespace {
 
-// Instructions of a point of a short scan: finding its axes twice, its way
-// through shared memory, its sum as a double.
+// Instructions for a point of a short scan: its axes are computed twice, it goes through
+// shared memory, and its sum is a double.
 constexpr double kShortScanPoint = 25;
-// Groups of a scan that are loaded together, with what they wait for: their loads and
-// the sums of the groups before. Fitted, with kScanElementNs, kScanWarpNs and
-// kScanBlockNs, to 93 configurations on an H100 (bench/records/gpu_kernels.md). The
-// same, from L2, of blocks that share a row.
+// Time for groups of a scan that are loaded together: they wait for their loads and for
+// the sums of the groups before them. Fitted, with kScanElementNs, kScanWarpNs and
+// kScanBlockNs, to 93 configurations on an H100 (bench/records/gpu_kernels.md). Then the
+// same for blocks that share a row, which load from L2.
 constexpr double kScanLoadNs = 1420;
 constexpr double kScanAgainNs = 550;
-// How long one more of those groups takes for an element, and each of a row's warps
-// in the join of a group.
+// Time for an element of each further group, and for each warp of a row in the join of a
+// group.
 constexpr double kScanElementNs = 10;
 constexpr double kScanWarpNs = 13;
-// To start a block, to find the parts of a row before it.
+// Time to start a block, and to join the parts of a row before a block's own.
 constexpr double kScanBlockNs = 400;
 constexpr double kScanPartsNs = 5500;
 constexpr double kScanPartNs = 25;  // for each of them
-// Instructions of a group and of each of its elements: a shuffle tree of doubles.
+// Instructions for a group and for each of its elements: a tree of shuffled doubles.
 constexpr double kScanGroup = 37;
 constexpr double kScanElement = 2.7;
-// How much of what the last round of blocks leaves empty counts.
+// The weight of the places that stay empty in the last round of blocks.
 constexpr double kScanLastRound = 0.8;
-// The same of a short scan, there and back.
+// Time for the loads of a short scan, to shared memory and back.
 constexpr double kShortScanLoadNs = 640;
-// What groups that may be partial cost a scan.
+// The slowdown of a scan whose groups may be partial.
 constexpr double kPartialScan = 1.5;
-// Shared memory that a kernel may have without asking.
+// Shared memory that a kernel may have without an attribute that allows more.
 constexpr int64_t kStaticShared = 48 << 10;
 
-// What a second read of `bytes`, by `blocks` that each read their part twice, costs
-// in terms of a first one: L2 serves it while it holds what all running blocks read.
+// The cost of a second read of `bytes`, relative to the first, if each of `blocks` reads
+// its part twice. L2 serves it as long as it holds the parts of all running blocks.
 double SecondRead(double bytes, double blocks, double slots) {
   const double live = bytes * std::min(1.0, slots / blocks);
   return live < kL2Bytes ? kL2TimeFactor : 1;
@@ -54,7 +54,7 @@ Price NestCosts::PriceCuda(const CudaScans& v) const {
   const uint32_t axis = facts_.num_axes - 1;
   const PricedVectors& vectors = VectorsFor(axis, v.vector, v.peel != 0);
   const int threads = v.lanes * v.rows;
-  // A part is read for what it comes to, and again, from L2, for its values.
+  // A part is read for its total, and again, from L2, for its values.
   const bool shared = v.parts > 1;
   Price price;
   double sectors = 0, again = 0;
@@ -184,8 +184,8 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
   price.registers = 32;
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   price.memory_ns = price.bytes / target_.memory_bytes_per_ns;
-  // A bitonic network: log2 (log2 + 1) / 2 stages of half as many exchanges, each
-  // as long as some 20 instructions. A stream is sorted by tiles at first.
+  // A bitonic network of n keys has log2(n) (log2(n) + 1) / 2 stages of n / 2 exchanges,
+  // each of some 20 instructions. A stream is first sorted by tiles.
   const double bits = std::log2(double(v.capacity));
   const bool streams = v.capacity < reduced_;
   const double exchanges = bits * (bits + 1) / 2 * v.capacity / 2;

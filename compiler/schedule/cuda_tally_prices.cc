@@ -10,11 +10,11 @@ namespace kiln {
 
 namespace {
 
-// Instructions of a point of a tally: a ballot for each bit of its value, its rank,
-// and its place; and of each exchange of a value through shared memory.
+// Instructions for a point of a tally: a ballot for each bit of its value, its rank and
+// its position. Then those for exchanging a value through shared memory.
 constexpr double kTallyPoint = 60;
 constexpr double kExchange = 12;
-// Of an addition to shared memory where some lanes of a warp meet.
+// Instructions for an addition to shared memory, in which some lanes of a warp collide.
 constexpr double kCountPoint = 10;
 
 }  // namespace
@@ -32,7 +32,7 @@ Price NestCosts::PriceCuda(const CudaTallies& v) const {
       sectors += Sectors(access, vectors);
       continue;
     }
-    // Equal values of a tile are written side by side.
+    // A tile writes its equal values side by side.
     const double bytes = rows * row * double(access.bytes);
     const double stretch = double(TileOf(v)) / v.values * double(access.bytes);
     price.bytes += bytes * (stretch < kSector ? kSector / stretch
@@ -40,7 +40,7 @@ Price NestCosts::PriceCuda(const CudaTallies& v) const {
     sectors += bytes / kSector * (1 + kSector / stretch);
     ++stores;
   }
-  // Counts, sums and one look at each.
+  // Counts and sums are written, and read once.
   price.bytes += 4 * tiles * double(WorkspaceOf(v));
   price.registers =
       kBaseRegisters + 16 + v.run * (4 + PackWords(vectors, false));
@@ -56,7 +56,7 @@ Price NestCosts::PriceCuda(const CudaTallies& v) const {
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
                              sectors / (kSectorsPerCycle * chip));
-  // A tile takes its time whether it is full or not.
+  // A partial tile takes as long as a full one.
   price.issue_ns = (Issue(vectors, false, false) * (1 + stores) +
                     tiles * TileOf(v) * (kTallyPoint + stores * kExchange)) /
                    (chip * kLanesPerCycle);

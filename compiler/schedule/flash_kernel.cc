@@ -21,7 +21,7 @@ int64_t RowBytes(const SymExpr& width) {
   return (width.constant() + 15) / 16 * 32 + 16;
 }
 
-// What is fastest on an H100 for heads of up to `widest`.
+// The fastest variants on an H100 for heads of up to `widest`.
 struct Row {
   int64_t widest;
   CudaFlash variant;

@@ -1,4 +1,4 @@
-// Fuser's part for sums over rows beside kernels that walk those rows.
+// The part of Fuser that fuses sums over rows with kernels that walk those rows.
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +13,7 @@ namespace kiln {
 
 namespace {
 
-// Stretches for so many blocks on each multiprocessor are tried.
+// Stretches are tried for these numbers of blocks on each multiprocessor.
 constexpr int64_t kBlocksEach[] = {2, 3, 4};
 
 }  // namespace
@@ -36,8 +36,8 @@ void Fuser::DropPartials(size_t count) {
   }
 }
 
-// `columns`' sums by the kernel of `rows`; none where that cannot be, with the
-// ground in `verdict`.
+// The kernel of `rows` with the sums of `columns`. None if that is impossible; `verdict`
+// then has the reason.
 std::optional<Fuser::RowsWithSums> Fuser::GiveSums(uint32_t rows,
                                                    uint32_t columns,
                                                    int64_t stretch,
@@ -148,7 +148,7 @@ void Fuser::FuseColumnSums() {
   std::stable_sort(
       pairs.begin(), pairs.end(),
       [](const Pair& a, const Pair& b) { return a.score > b.score; });
-  // One that has given its sums away reduces over stretches, not over rows.
+  // A group that has given its sums away reduces over stretches, not over rows.
   std::vector<bool> given(groups_.size(), false);
   for (const Pair& pair : pairs) {
     if (given[pair.columns] || given[pair.rows]) continue;

@@ -29,8 +29,8 @@ class EpilogueFuser {
     steps_.assign(std::make_move_iterator(program_.steps.begin()),
                   std::make_move_iterator(program_.steps.end()));
     for (size_t s = 0; s < steps_.size(); ++s) {
-      // What comes of it may take the next nest along. A contraction and all that
-      // it takes is one pattern.
+      // The fused contraction may take the next nest too. All of that counts as one
+      // pattern.
       size_t at = s;
       replaced_.clear();
       while (FuseNext(at)) {
@@ -52,7 +52,7 @@ class EpilogueFuser {
  private:
   static constexpr size_t kNobody = ~size_t{0};
 
-  // Who touches a buffer.
+  // The accesses to a buffer.
   struct Users {
     int readers = 0;
     int writers = 0;
@@ -78,8 +78,8 @@ class EpilogueFuser {
     }
   }
 
-  // Whether the contraction in step `at` took the nest that reads it along; it
-  // then stands in the nest's place, which `at` becomes.
+  // Fuses the contraction in step `at` with the nest that reads it, if possible. The
+  // result then takes the nest's place, and `at` becomes that step.
   bool FuseNext(size_t& at) {
     if (!steps_[at].has_value()) return false;
     const auto* contraction = std::get_if<Contraction>(&*steps_[at]);
@@ -118,8 +118,8 @@ class EpilogueFuser {
                         });
   }
 
-  // A matrix that is added to a product costs what it costs in a kernel, where it may
-  // be joined with more.
+  // Adding a matrix to a product costs as much as in a kernel, and a kernel may be fused
+  // with more.
   bool IsAllowed(const Contraction& before, const Contraction& after) const {
     const auto had = LibraryEpilogueOf(before, program_.buffers),
                has = LibraryEpilogueOf(after, program_.buffers);
@@ -131,8 +131,8 @@ class EpilogueFuser {
     return !after.is_batched() && strides[0].Is(0);
   }
 
-  // Whether the library computes it while it writes: cuDNN does so up to a relu, or
-  // else in kernels of its own.
+  // Whether the library computes all of it in one kernel. cuDNN does so up to a relu, and
+  // takes further kernels otherwise.
   bool IsWhole(const Contraction& fused) const {
     if (fused.form != Contraction::Form::kConvolution ||
         target_.kind == TargetKind::kCpu) {
@@ -158,8 +158,8 @@ class EpilogueFuser {
     return overwritten;
   }
 
-  // The contraction with the nest behind its sum; none where an element of the
-  // nest's result does not lie where the contraction's would.
+  // The contraction with the nest applied to its sum. None if the elements of the nest's
+  // result do not lie where those of the contraction would.
   std::optional<Contraction> WithEpilogue(const Contraction& before,
                                           const LoopNest& nest) const {
     const Store& store = nest.stores[0];
@@ -183,8 +183,8 @@ class EpilogueFuser {
     return after;
   }
 
-  // The body of `after`: the nest's, at `axes`, behind that of `before`. False where
-  // it reads the sum at another place than it stores to.
+  // Makes the body of `after`: that of `before`, then the nest's at `axes`. False if the
+  // nest reads the sum at another position than it stores to.
   bool PutBehindSum(const Contraction& before, const LoopNest& nest,
                     absl::Span<const SymExpr> axes, Contraction& after) const {
     const ShapeEnv& shapes = program_.shapes;
@@ -225,8 +225,8 @@ class EpilogueFuser {
     return in_place;
   }
 
-  // `view`, which is all of `from`, as the same elements of `to`: buffers of equal
-  // sizes, or row-major ones.
+  // The view of `to` with the elements that `view`, which covers `from`, has. The buffers
+  // have equal sizes, or are row-major.
   static std::optional<View> Moved(const View& view, const Buffer& from,
                                    const Buffer& to) {
     if (!(Product(view.sizes) == Product(from.sizes)) || !view.offset.Is(0) ||
@@ -241,8 +241,8 @@ class EpilogueFuser {
     return view;
   }
 
-  // Where in its result a point of the contraction lies: 0 along an axis of one
-  // point, as nests have it.
+  // The index of a point of the contraction in its result. It is 0 along an axis of one
+  // point, as in nests.
   static DimVector PlaceOf(const Contraction& contraction) {
     DimVector place;
     for (const SymExpr& e : contraction.result().index) {
@@ -267,7 +267,7 @@ class EpilogueFuser {
   const Target& target_;
   std::vector<Users> users_;
   std::vector<std::optional<LoopStep>> steps_;
-  // What the fusions behind the contraction at hand replaced, by its step.
+  // The steps that fusions with the current contraction replaced.
   std::map<size_t, std::optional<LoopStep>> replaced_;
 };
 

@@ -1,4 +1,4 @@
-// What fuse_loops.h asks of memory: whether a merge holds large temporaries longer.
+// Whether a merge of fuse_loops.h keeps large temporaries in memory for longer.
 
 #include <algorithm>
 #include <utility>
@@ -10,9 +10,9 @@
 namespace kiln {
 namespace {
 
-// Below that no merge is looked at: it is less than allocators keep in their pools.
+// Fewer bytes do not matter to a merge: allocators keep more in their pools.
 constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
-// A byte that is held is worth so many that are neither written nor read.
+// A byte that is held counts as much as so many bytes of traffic that a merge saves.
 constexpr int64_t kWorthOfHeld = 4;
 
 }  // namespace
@@ -54,9 +54,9 @@ void Fuser::AddTemporariesOf(uint32_t g, std::vector<BufferId>& buffers) const {
   }
 }
 
-// The merged kernel runs where the later one stood. So what the earlier one reads is
-// held until then, beside what the groups between the two make for the later one;
-// what waits for the earlier one comes after both.
+// The merged kernel runs at the later one's position. Until then the inputs of the
+// earlier one are held, beside the results that the later one reads of groups in
+// between. Groups that wait for the earlier one come after both.
 int64_t Fuser::HeldBytes(uint32_t a, uint32_t b) const {
   if (temporary_bytes_.empty()) return 0;
   uint32_t begin = dependencies_.LastStep(a), end = dependencies_.LastStep(b);

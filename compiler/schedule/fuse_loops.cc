@@ -15,12 +15,12 @@ namespace kiln {
 
 namespace {
 
-// Nests of equal bodies that are fewer stand in the layers of a model, where
-// combine_nests.h often cannot take them from their places.
+// Fewer nests of equal bodies belong to the layers of a model, where combine_nests.h
+// often cannot move them.
 constexpr size_t kManyAlike = 8;
 
-// What both of two nests read is a reason to join them from this size on: less
-// stays in caches anyway.
+// Two nests are fused for an input of this size that both read. A smaller one stays in
+// caches anyway.
 constexpr int64_t kLeastShared = 1 << 12;
 
 }  // namespace
@@ -114,7 +114,7 @@ bool Fuser::Saves(double together_ns, FusionGroup& first, FusionGroup& second,
 }
 
 bool Fuser::TryMerge(uint32_t a, uint32_t b) {
-  // The one that must run first goes first.
+  // In the order in which they must run.
   if (dependencies_.Before(b, a)) std::swap(a, b);
   FusionUnit& first = groups_[a].unit;
   FusionUnit& second = groups_[b].unit;
@@ -164,7 +164,7 @@ void Fuser::Enter(uint32_t g) {
   }
 }
 
-// A buffer that no other group touches now needs no memory.
+// Drops stores to buffers that no other group reads: they need no memory.
 void Fuser::DropUnread(LoopNest& nest) const {
   nest.stores.erase(std::remove_if(nest.stores.begin(), nest.stores.end(),
                                    [&](const Store& store) {
@@ -175,7 +175,7 @@ void Fuser::DropUnread(LoopNest& nest) const {
   DropDeadNodes(nest);
 }
 
-// The merged nest in the place of both.
+// Replaces both groups by the merged nest.
 void Fuser::TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests) {
   const uint32_t into = std::min(a, b), gone = std::max(a, b);
   Leave(a);
@@ -208,8 +208,8 @@ void Fuser::FuseSharers() {
   }
 }
 
-// Numbers the groups by what they do to their buffers, whichever those are,
-// where many do the same: the parameters of an optimizer. 0: few do.
+// Numbers the groups by what they compute, whichever their buffers are, if many compute
+// the same, as for the parameters of an optimizer. 0: few groups compute the same.
 std::vector<uint32_t> Fuser::ManyAlike() const {
   absl::flat_hash_map<std::string, std::vector<uint32_t>> alike;
   for (uint32_t g = 0; g < groups_.size(); ++g) {
@@ -231,9 +231,9 @@ std::vector<uint32_t> Fuser::ManyAlike() const {
   return kinds;
 }
 
-// Launch-bound kernels over equal spaces, though they share nothing. Not two of
-// many that are alike: combine_nests.h puts those into one launch with one
-// body, where a nest of them all would do each one's work after the other.
+// Fuses launch-bound kernels over equal spaces, though they share nothing. It leaves
+// kernels of which there are many alike: combine_nests.h gives those one launch with one
+// body, while a fused nest would do their work one after the other.
 void Fuser::FuseSmall() {
   const std::vector<uint32_t> kinds = ManyAlike();
   std::map<std::pair<int64_t, int64_t>, std::vector<uint32_t>> by_space;
@@ -299,7 +299,7 @@ void DropDeadStores(LoopProgram& program) {
       needed[view->buffer] = true;
     }
   }
-  // In place, the last step first: a step is large, and nearly all stay.
+  // In place, from the last step: steps are large, and nearly all stay.
   std::vector<LoopStep>& steps = program.steps;
   size_t first_kept = steps.size();
   for (size_t s = steps.size(); s-- > 0;) {

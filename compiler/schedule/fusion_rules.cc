@@ -44,7 +44,7 @@ std::string SpaceText(const FusionUnit& unit) {
                       : absl::StrCat("[", unit.outer_points, "]");
 }
 
-// Cheap: most pairs end here.
+// A cheap check that most pairs fail.
 bool CountsAgree(const FusionUnit& a, const FusionUnit& b) {
   if (a.reduces == b.reduces) {
     return a.outer_points == b.outer_points &&
@@ -66,9 +66,9 @@ bool StoresWhatIsRead(const FusionUnit& first, const FusionUnit& second) {
   return false;
 }
 
-// Whether both together load and store too much for one kernel. One that is
-// large already takes in a reader of its result that adds little: that saves a
-// launch and the way through memory, and asks for few more registers.
+// Whether the two together load and store too much for one kernel. A kernel that is
+// large already may still take in a reader of its result that adds little: that saves a
+// launch and traffic, and needs few more registers.
 bool AccessTooMuch(const FusionUnit& first, const FusionUnit& second,
                    const FusionLimits& limits) {
   const size_t each = first.accesses.size() + second.accesses.size();
@@ -77,7 +77,7 @@ bool AccessTooMuch(const FusionUnit& first, const FusionUnit& second,
          !StoresWhatIsRead(first, second);
 }
 
-// Buffers that one writes and the other touches: at the same place only.
+// A buffer that one writes and the other accesses must be accessed at equal indices.
 FusionVerdict JudgePlaces(const FusionUnit& first, const FusionUnit& second,
                           const Alignment& alignment,
                           const std::vector<Buffer>& buffers,
@@ -133,7 +133,7 @@ FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
 
 namespace {
 
-// What `first` stores, as nodes of the merged body.
+// A value that `first` stores, as a node of the merged body.
 struct Forwarded {
   BufferId buffer;
   ScalarId value;

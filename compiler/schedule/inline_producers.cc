@@ -25,13 +25,13 @@ namespace kiln {
 
 namespace {
 
-// By how much the price of nests that are yet to be fused may be off.
+// The error that the price of nests may have before they are fused.
 constexpr double kErrorOfPrices = 1.1;
 
-// Below that memory is not looked at: it is less than allocators keep in their pools.
+// Fewer bytes of memory do not matter: allocators keep more in their pools.
 constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
 
-// Who touches a buffer.
+// The accesses to a buffer.
 struct BufferUses {
   int writers = 0;
   int loads = 0;           // load nodes in nests
@@ -42,10 +42,10 @@ struct BufferUses {
   size_t first_step = 0, last_step = 0;  // of those that touch it
 };
 
-// What stands for loads of a buffer; null: nothing.
+// The nest that replaces loads of a buffer, or null.
 using ProducerOf = absl::FunctionRef<const LoopNest*(BufferId)>;
 
-// A nest that is put in place of the loads of its buffer.
+// A nest that may replace the loads of its buffer.
 struct Producer {
   bool inlined = false;
   LoopNest nest;
@@ -77,25 +77,24 @@ class Inliner {
  private:
   void CountUses();
   InlineVerdict Judge(const LoopNest& nest, size_t step);
-  // Bytes of temporaries that are there at once only if the nest, in step `step`, is
-  // computed where it is read.
+  // Additional bytes of temporaries that are live at once if the nest of step `step` is
+  // inlined.
   int64_t HeldBytes(const LoopNest& nest, size_t step) const;
   InlineVerdict JudgeWork(const LoopNest& nest) const;
   InlineVerdict JudgeRepeated(const LoopNest& nest);
-  // Nanoseconds that the nest adds to the program where it stays.
+  // Nanoseconds that the nest adds to the program if it stays.
   double PriceApart(const LoopNest& nest);
-  // Nanoseconds that `first`, which runs before `second`, takes beyond `known` as
-  // one kernel with it; infinite if they cannot be one.
+  // Nanoseconds that a kernel of `first` and then `second` takes beyond `known`. Infinite
+  // if they cannot be one kernel.
   double PriceJoined(const LoopNest& first, const LoopNest& second,
                      const LoopNest& known);
   void NoteStayed(const LoopNest& nest, size_t step, InlineVerdict verdict);
-  // The nest with loads of inlined buffers replaced; the same if there are
-  // none.
+  // The nest with the loads of inlined buffers replaced, if there are any.
   LoopNest TakeIn(LoopNest nest);
-  // The producers that come into `nest`, by their buffers, and theirs; in order.
-  // Those that are too many for it go back to their places.
+  // The buffers of the producers that are inlined into `nest`, with those inlined into
+  // them, in order. Producers that are too many for it stay where they are.
   std::vector<BufferId> Incoming(const LoopNest& nest);
-  // The nest with loads replaced by what computes them.
+  // The nest with loads replaced by their producers.
   LoopNest WithProducers(const LoopNest& nest, ProducerOf producer_of) const;
   ScalarId PutInPlace(const LoopNest& producer, const ScalarNode& load,
                       absl::Span<const SymExpr> extents,
@@ -158,7 +157,7 @@ void Inliner::CountUses() {
   }
 }
 
-// A constant or a place, which is no loop of its own where it is read.
+// A constant or an index, which costs nothing where it is read.
 bool IsFree(const LoopNest& nest) {
   return std::none_of(nest.body.begin(), nest.body.end(),
                       [](const ScalarNode& node) {
@@ -222,7 +221,7 @@ int64_t Inliner::HeldBytes(const LoopNest& nest, size_t step) const {
   int64_t held = -bytes(result);
   for (const BufferId b : read) held += bytes(b);
   if (held < kLeastHeldBytes) return 0;
-  // What is certain to have memory by then: other temporaries may not.
+  // Only buffers that certainly have memory by then are counted.
   int64_t made = 0;
   for (BufferId b = 0; b < uses_.size(); ++b) {
     const BufferUses& uses = uses_[b];
@@ -232,7 +231,7 @@ int64_t Inliner::HeldBytes(const LoopNest& nest, size_t step) const {
   return std::min(held, made);
 }
 
-// Whether what would be computed several times is little, by the limits.
+// Whether the work that would be repeated is within the limits.
 InlineVerdict Inliner::JudgeWork(const LoopNest& nest) const {
   const BufferUses& uses = uses_[nest.stores[0].buffer];
   int loads = 0, ops = 0, costly = 0, random = 0;
@@ -269,7 +268,7 @@ InlineVerdict Inliner::JudgeWork(const LoopNest& nest) const {
   return {};
 }
 
-// The limits, unless the price is clear.
+// Decides by the price if that is clear, else by the limits.
 InlineVerdict Inliner::JudgeRepeated(const LoopNest& nest) {
   const BufferId buffer = nest.stores[0].buffer;
   const auto this_one = [&](BufferId b) {
@@ -277,7 +276,7 @@ InlineVerdict Inliner::JudgeRepeated(const LoopNest& nest) {
   };
   double inlined_ns = 0, apart_ns = PriceApart(nest);
   for (const size_t step : uses_[buffer].reader_steps) {
-    // As it was before it took any in, on both sides.
+    // The reader without other producers, on both sides.
     const auto& reader = std::get<LoopNest>(program_.steps[step]);
     inlined_ns += pricer_.PriceOf(WithProducers(reader, this_one));
     apart_ns += pricer_.PriceOf(reader);
@@ -318,8 +317,8 @@ double Inliner::PriceJoined(const LoopNest& first, const LoopNest& second,
 
 double Inliner::PriceApart(const LoopNest& nest) {
   double ns = pricer_.PriceOf(nest);
-  // Nothing that must run in between: those are the last step that it reads from,
-  // and the first that reads it.
+  // It could be fused with the last step whose result it reads, or with the first step
+  // that reads its own: nothing has to run in between.
   size_t before = 0;
   bool any = false;
   for (const ScalarNode& node : nest.body) {

@@ -16,7 +16,7 @@ SymExpr AtMost(const SymExpr& accessed, const SymExpr& elements) {
   return Min(accessed, elements);
 }
 
-// Charges the steps of a plan one by one, in order.
+// Counts the bytes of a plan's steps, in order.
 class ByteCounter {
  public:
   explicit ByteCounter(const KernelPlan& plan)
@@ -45,8 +45,8 @@ class ByteCounter {
  private:
   static constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
 
-  // Elements accessed, as the name that is read or written anew, and as the
-  // name of the data that is changed.
+  // Elements accessed under the buffer's own name, and as changes of data that was
+  // there before.
   struct Charge {
     int64_t accessed = 0;
     int64_t changed = 0;
@@ -69,7 +69,7 @@ class ByteCounter {
     Charge& charge = charges_[b];
     charge.accessed = Plus(charge.accessed, elements);
   }
-  // `anew`: elements that had no data before where the buffer had none.
+  // `anew`: elements that are written for the first time if the buffer has no data yet.
   void Write(BufferId b, int64_t elements, int64_t anew) {
     Read(b, elements);
     if (HasData(b)) {
@@ -100,7 +100,7 @@ class ByteCounter {
     for (size_t i = 0; i < nest.body.size(); ++i) {
       const ScalarNode& node = nest.body[i];
       if (node.op != ScalarOp::kLoad) continue;
-      // A place that is loaded twice, under two masks, is one.
+      // An element that is loaded twice, under two masks, counts once.
       const bool again = std::any_of(
           nest.body.begin(), nest.body.begin() + static_cast<ptrdiff_t>(i),
           [&](const ScalarNode& other) {
@@ -113,8 +113,8 @@ class ByteCounter {
       Write(store.buffer, points, Reached(nest, store));
   }
 
-  // Elements that the store writes, each once: the points of the axes that its
-  // index names. 0 where data decide.
+  // The number of elements that the store writes: the points of the axes that its index
+  // names. 0 if that depends on data.
   int64_t Reached(const LoopNest& nest, const Store& store) const {
     if (store.mode != StoreMode::kSet || store.mask != Store::kNoMask) return 0;
     std::vector<bool> named(nest.axes.size(), false);
@@ -147,7 +147,7 @@ class ByteCounter {
 
   const KernelPlan& plan_;
   std::vector<int64_t> written_;  // elements of each buffer, by earlier steps
-  // Of the step in hand.
+  // Of the current step.
   std::map<BufferId, Charge> charges_;
   std::vector<std::pair<BufferId, int64_t>> writes_;
 };

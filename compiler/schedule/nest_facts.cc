@@ -62,7 +62,7 @@ class Gatherer {
     return absl::OkStatus();
   }
 
-  // By its range, or by what guards say of its greatest value.
+  // By the range, or by guards on the greatest value.
   bool IsBelow32(const ValueRange& range, const SymExpr& greatest) const {
     return range.min >= -kMax32 &&
            (range.max <= kMax32 || shapes_.KnownLe(greatest, kMax32));
@@ -81,7 +81,7 @@ class Gatherer {
     return RangeWithin(e, {shapes_, facts_.extents});
   }
 
-  // From the stores back to what they are made of.
+  // From the stores back to their operands.
   void FindApproximate() {
     std::vector<bool> exact(nest_.body.size(), false);
     const auto exact_index = [&](const DimVector& index) {
@@ -107,8 +107,8 @@ class Gatherer {
     for (ScalarId id = static_cast<ScalarId>(nest_.body.size()); id-- > 0;) {
       const ScalarNode& node = nest_.body[id];
       exact_index(node.index);
-      // A comparison turns a last place into another answer, and so does an
-      // integer made of a float; a rounding to a half type hides it.
+      // A comparison turns an error in the last place into another answer, and so does a
+      // conversion to an integer. Rounding to a half type hides the error.
       const bool decides = node.dtype == DType::kBool || !IsFloat(node.dtype) ||
                            IsArgReduction(node.reduce);
       const bool rounds = node.op == ScalarOp::kCast && IsHalf(node.dtype);
@@ -196,7 +196,7 @@ class Gatherer {
     return absl::OkStatus();
   }
 
-  // The element's distance from the base pointer; notes the parameter.
+  // The element's distance from the base pointer. Notes the parameter.
   absl::StatusOr<SymExpr> Access(BufferId id, const DimVector& index) {
     if (id >= buffers_.size())
       return absl::InternalError(absl::StrCat("no buffer ", id));
@@ -215,8 +215,8 @@ class Gatherer {
     for (size_t d = 0; d < index.size(); ++d) {
       if (!index[d].Is(0) && !buffer.strides[d].Is(0))
         offset = offset + index[d] * buffer.strides[d];
-      // An element that is touched lies inside the buffer, whatever the range
-      // of a loaded index says.
+      // An element that is accessed lies inside the buffer, whatever the range of a
+      // loaded index is.
       const SymExpr distance = (buffer.sizes[d] - 1) * buffer.strides[d];
       const ValueRange far = Range(distance);
       last = last + distance;
@@ -237,7 +237,7 @@ class Gatherer {
   bool fits32_ = true;
 };
 
-// Whether the variable moves when `axis` does.
+// Whether the variable changes along `axis`.
 bool Moves(Var var, uint32_t axis, const NestFacts& facts) {
   switch (var.kind) {
     case Var::Kind::kSymbol:
@@ -313,8 +313,8 @@ namespace {
 
 constexpr int64_t kMaxAccessBytes = 16;
 
-// Whether groups may begin at multiples of the width in this rest: it names
-// axes and symbols only, and never falls below 0 or depends on the group.
+// Whether groups may be aligned by this rest: it names axes and symbols only, is never
+// negative, and does not depend on the group.
 bool MayAlignBy(const SymExpr& rest, uint32_t axis, const NestFacts& facts) {
   if (rest.is_constant()) return rest.constant() >= 0;
   bool plain = true;
@@ -333,8 +333,8 @@ Vectors MakeVectors(const LoopNest& nest, const NestFacts& facts,
   if (axis == Vectors::kNoAxis || width == 1) return vectors;
   const SymExpr& extent = facts.extents[axis];
   if (peel) {
-    // The rest that most bytes agree on; the first of equals. Stores count twice:
-    // parts of a sector cost as much as all of it.
+    // The rest that most bytes share, or the first of equals. Stores count twice, since a
+    // part of a sector costs as much as the whole.
     struct Class {
       SymExpr rest;
       int64_t bytes = 0;
@@ -391,7 +391,7 @@ bool IsWideAccess(const Buffer& buffer, const SymExpr& offset,
 SymExpr GroupsAlong(const Vectors& vectors, const NestFacts& facts) {
   const SymExpr& extent = facts.extents[vectors.axis];
   if (vectors.width == 1) return extent;
-  // A group more where the first one may be partial.
+  // One more group if the first may be partial.
   const int64_t more =
       IsMultiple(vectors.rest, vectors.width) ? 0 : vectors.width - 1;
   return CeilDiv(extent + more, vectors.width);

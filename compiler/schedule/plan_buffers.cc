@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kNever = -1;
 
-// Buffers that share memory because each took it from the one before.
+// Buffers that share memory, each taking that of the one before.
 struct Block {
   std::vector<BufferId> buffers;
   SymExpr bytes = 0;  // rounded up
@@ -28,8 +28,8 @@ struct Lifetime {
   int last = kNever;
 };
 
-// Inputs whose memory temporaries may take when they are read no more: not one
-// that is read as a result, or written for the caller.
+// Inputs whose memory temporaries may take after the last read. Inputs that are
+// returned, or written for the caller, are not among them.
 std::vector<bool> TakenInputs(const KernelPlan& plan) {
   std::vector<bool> may(plan.buffers.size());
   for (size_t b = 0; b < may.size(); ++b) {
@@ -66,7 +66,7 @@ SymExpr RoundedBytes(const Buffer& buffer) {
   return CeilDiv(bytes, kArenaAlignment) * kArenaAlignment;
 }
 
-// Joins temporaries that share memory in place; one block each to begin with.
+// One block for each temporary, or for several that share memory in place.
 std::vector<Block> BlocksOf(const KernelPlan& plan,
                             const std::vector<Lifetime>& lives) {
   std::vector<Block> blocks;
@@ -77,7 +77,7 @@ std::vector<Block> BlocksOf(const KernelPlan& plan,
     blocks.push_back(
         {{b}, bytes, plan.shapes.Hint(bytes), lives[b].first, lives[b].last});
   };
-  // Inputs are there before the first step that reads them.
+  // Inputs exist before the first step that reads them.
   for (BufferId b = 0; b < plan.buffers.size(); ++b)
     if (plan.buffers[b].kind == BufferKind::kInput && lives[b].first != kNever)
       add(b);
@@ -95,7 +95,7 @@ std::vector<Block> BlocksOf(const KernelPlan& plan,
         if (block.last != step) continue;  // another took it already
         block.buffers.push_back(pair.write);
         block.last = lives[pair.write].last;
-        // Not to be taken twice in this very step.
+        // So that no other buffer takes it in this step.
         if (block.last == step) block.last = step + 1;
         block_of[pair.write] = block_of[pair.read];
       }
@@ -116,7 +116,7 @@ struct Placed {
   const Block* block;
 };
 
-// Lowest offset at which `block` fits between those that live with it.
+// The lowest offset at which `block` fits between the blocks that are live with it.
 int64_t LowestOffset(const Block& block, const std::vector<Placed>& placed) {
   int64_t offset = 0;
   for (const Placed& other : placed) {  // by offset
@@ -153,7 +153,7 @@ Packing PackInOrder(const std::vector<const Block*>& blocks) {
   return packing;
 }
 
-// Several orders are tried; the first of the best counts.
+// Tries several orders and takes the first of the best.
 Packing Pack(std::vector<const Block*> blocks, int64_t least) {
   std::stable_sort(blocks.begin(), blocks.end(),
                    [](const Block* a, const Block* b) {
@@ -178,7 +178,7 @@ Packing Pack(std::vector<const Block*> blocks, int64_t least) {
   return best;
 }
 
-// The largest of several sums: kept apart, so that nested maxima never grow.
+// The maximum of several sums, as a list, so that maxima are never nested.
 using Largest = std::vector<SymExpr>;
 constexpr size_t kMostSums = 8;
 
@@ -204,8 +204,8 @@ SymExpr ToExpr(const Largest& largest) {
   return e;
 }
 
-// Offsets that hold for all symbols: each block begins where the last of those
-// ends that live with it and lie below it at the hints.
+// Offsets for all values of symbols: each block begins at the end of the last block that
+// is live with it and lies below it at the hints.
 SymExpr PlaceSymbolic(KernelPlan& plan, const std::vector<Placed>& placed) {
   std::vector<Largest> ends;
   Largest arena;
@@ -241,8 +241,8 @@ int64_t PeakLiveBytes(const std::vector<Block>& blocks, size_t steps) {
   return peak;
 }
 
-// Gives large blocks memory of their own, and to those that take an input's place
-// that input's; the others are left in `blocks`.
+// Gives large blocks their own memory, and blocks that take an input's place that
+// input's. The others stay in `blocks`.
 void GiveOwnMemory(KernelPlan& plan, int64_t most_in_arena,
                    std::vector<Block>& blocks) {
   int next = 0;

@@ -88,7 +88,7 @@ absl::StatusOr<Changed> RunPadInPlace(LoopProgram& program,
       PadInPlace(program, options.can_inplace_pad_graph_input));
 }
 
-// Its patterns are the buffers whose rows got a longer stride.
+// Its pattern count is the number of buffers whose rows got a longer stride.
 absl::StatusOr<Changed> RunAlignContractions(LoopProgram& program,
                                              const PassEnv& env) {
   const AlignedCounts counts = AlignContractions(
@@ -134,26 +134,26 @@ absl::StatusOr<Changed> RunNarrowIntegers(LoopProgram& program,
 
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
-    // Before anything takes a padding's place: it is known by its nest.
+    // Before other passes change the nests by which padding is found.
     {"make_room_for_pads", RunMakeRoomForPads},
     {"pad_in_place", RunPadInPlace},
-    // Before the choice: what is peeled off may be loops of ours.
+    // Before the choice: a peeled part may become loops of ours.
     {"align_contractions", RunAlignContractions},
-    // Before anything is fused: loops of ours are fused as any others.
+    // Before fusion: loops of ours are fused like any others.
     {"choose_contractions", RunChooseContractions},
-    // Before what follows a product is computed where it is read.
+    // Before the nest behind a product is inlined.
     {"fuse_epilogues", RunFuseEpilogues},
-    // What has no reduction left is computed where it is read.
+    // Before inlining, which takes nests without reductions.
     {"unroll_reductions", RunUnrollReductions},
-    // Before fusion: a producer that is computed where it is read is not a nest.
+    // Before fusion: an inlined producer is not a nest.
     {"inline_producers", RunInlineProducers},
-    // Needs the sum's terms in its own nest; leaves a producer to inline.
+    // Needs the terms of a sum inlined, and leaves a producer to inline.
     {"fold_one_hot_sums", RunFoldOneHotSums},
     {"inline_producers", RunInlineProducers},
-    // An activation of many operators is one nest now.
+    // Again: an activation of several operators is one nest now.
     {"fuse_epilogues", RunFuseEpilogues},
     {"fuse_loops", RunFuseLoops},
-    // After fusion: what is stored beside a reduction goes with its parts.
+    // After fusion: stores beside a reduction are split with it.
     {"split_reductions", RunSplitReductions},
     // Last: the others read 64-bit indices.
     {"narrow_integers", RunNarrowIntegers},
@@ -165,16 +165,16 @@ absl::StatusOr<Changed> RunOrderLoops(KernelPlan& plan, const PassEnv&) {
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
-    // Merging after ordering: what lies in a row becomes one axis.
+    // Ordered first, so that axes that are contiguous together can be merged.
     kernel->nest = MergeAxes(OrderAxes(kernel->nest, plan.buffers, plan.shapes),
                              plan.shapes);
   }
   return Changed::kYes;
 }
 
-// A kernel that was chosen for few points may be hundreds of times too slow for
-// many, and one for many several times too slow for few: an artifact serves sizes
-// within a factor of kFurthest around its hints.
+// A kernel chosen for few points may be hundreds of times too slow for many, and one
+// chosen for many several times too slow for few. So an artifact serves only sizes within
+// a factor of kFurthest around its hints.
 constexpr int64_t kFurthest = 8;
 constexpr int64_t kAlwaysNear = 512;  // points
 
@@ -242,7 +242,7 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
       if (!choice.key.empty()) plan.tuned[choice.key] = choice.decision;
     }
     kernel->variant = at->second.config.variant;
-    // Of this kernel's own buffers.
+    // Made anew, since each kernel has its own buffers.
     if (at->second.config.one_pass)
       kernel->nest = OnePassForm(kernel->nest).value();
   }
@@ -256,7 +256,7 @@ absl::StatusOr<Changed> RunChooseAlgorithms(KernelPlan& plan,
       plan, env.target, env.tuning, env.options.artifact.deterministic));
 }
 
-// What was measured later must not change the bits that a caller had before.
+// Later measurements must not change the results that a caller has had.
 absl::StatusOr<Changed> RunPinDecisions(KernelPlan& plan, const PassEnv& env) {
   if (!env.options.artifact.deterministic) return Changed::kNo;
   for (auto& [key, decision] : plan.tuned)
@@ -287,17 +287,17 @@ absl::StatusOr<Changed> RunPlanBuffers(KernelPlan& plan, const PassEnv& env) {
 
 constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"order_loops", RunOrderLoops},
-    // Loops are in their final order; the variants are those of the jammed nest.
+    // After ordering, and before variants are chosen for the jammed nest.
     {"jam_windows", RunJamWindows},
-    // The choice may rely on it.
+    // Before the choice, which may rely on the guards.
     {"guard_extents", RunGuardExtents},
     {"choose_variants", RunChooseVariants},
     {"choose_algorithms", RunChooseAlgorithms},
-    // All that has a key has its decision now.
+    // After everything with a tuning key has its decision.
     {"pin_decisions", RunPinDecisions},
     // After variants: only pointwise kernels share a launch.
     {"combine_kernels", RunCombineKernels},
-    // Before memory is placed: partial results need some.
+    // Before buffers are placed: partial results need memory.
     {"add_workspaces", RunAddWorkspaces},
     {"plan_buffers", RunPlanBuffers},
 };
@@ -392,7 +392,7 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
 
 namespace {
 
-// Nothing of a call whose library leaves no choice.
+// Empty for a call whose library leaves no choice.
 std::string ExplainAlgorithm(const LibraryCall& call, const KernelPlan& plan,
                              const PassEnv& env) {
   const std::string key =
@@ -461,7 +461,7 @@ absl::StatusOr<std::string> ExplainFusion(LoopProgram program,
   std::vector<ApartPair> apart;
   std::vector<PassRecord> records;
   for (const Pass<LoopProgram>& pass : LoopPipeline()) {
-    // Where a pass runs twice, the second judges again what the first left.
+    // If a pass runs twice, the second run judges again what the first left.
     if (pass.run == RunInlineProducers && !env.options.artifact.no_fusion) {
       InlineOptions options = InlineOptionsOf(env);
       options.explain = true;

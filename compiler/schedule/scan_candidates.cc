@@ -11,20 +11,20 @@ namespace kiln {
 
 namespace {
 
-// Rows from here on are worth the kernel that keeps the first places while a row
-// goes by.
+// From this length on, rows are worth the kernel that streams a row and keeps only its
+// first places.
 constexpr int64_t kStreamedRow = 2048;
 constexpr int kStreamThreads = 64;
-// Keys of a stream that are worth a sort.
+// The fewest keys of a stream for which a sort pays.
 constexpr int64_t kLeastSorted = 128;
-// Parts of a column's scan: each looks at all before it.
+// The most parts of a column's scan: each part reads the results of all before it.
 constexpr int64_t kMostColumnParts = 128;
-// Cells that a block counts in shared memory.
+// The most cells that a block counts in shared memory.
 constexpr int64_t kMostCounted = 4096;
-// Neighbours of a short scan that a thread holds.
+// The most neighbours of a short scan that a thread holds.
 constexpr int64_t kLongestRun = 33;
 
-// Scans of few rows: several blocks share one, each so many tiles of it.
+// Scans of few rows, each shared by several blocks that take some tiles of it.
 void AddSharedScans(const NestCosts& costs, CudaScans v, int64_t groups,
                     std::vector<KernelVariant>& out) {
   if (v.rows > 1) return;
@@ -52,7 +52,7 @@ void AddShortScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
-// Scans down columns, alone or shared by blocks.
+// Scans down columns, with one block or several for a column.
 void AddColumnScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   if (costs.facts().num_outer == 0) return;
   const int64_t multiprocessors = costs.target().multiprocessors;
@@ -85,7 +85,7 @@ void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
       if (lanes > std::max<int64_t>(4, PowerOfTwoAtLeast(groups))) break;
       for (const int unroll : {1, 2, 4}) {
         if (unroll > 1 && groups <= lanes * unroll / 2) break;
-        // A part of a warp that goes on for long has its warp wait.
+        // Lanes with a long row would keep the rest of their warp waiting.
         if (lanes < kWarp && groups > lanes * unroll) continue;
         const CudaScans v{width.vector, lanes,  std::max(1, 128 / lanes),
                           width.peel,   unroll, 1};
@@ -97,10 +97,10 @@ void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   AddShortScans(costs, out);
 }
 
-// All of a row in shared memory, or the first places of a longer one.
+// Sorts with all of a row in shared memory, or the first places of a longer one.
 void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const ScalarNode* sort = costs.OnlyReduction(ScalarOp::kSort);
-  // A key with its place has 64 bits.
+  // A key and its position have 64 bits together.
   if (SizeInBytes(costs.nest().body[sort->args[0]].dtype) > 4) return;
   const int64_t longest = LongestRow(costs);
   const int64_t places =
@@ -113,8 +113,8 @@ void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
       const int unroll = vector == 1 ? 2 : 1;
       const int64_t tile = int64_t{kStreamThreads} * vector * unroll;
       const int64_t capacity = PowerOfTwoAtLeast(places + tile);
-      // There is room for one more tile; but the sooner less is let in, the
-      // shorter is what has to be sorted.
+      // There must be room for one more tile. An early sort raises the bar for later
+      // keys, so that fewer have to be sorted.
       const int64_t full =
           std::min(capacity - tile, std::max(4 * places, kLeastSorted));
       out.push_back(
@@ -130,7 +130,7 @@ void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
-// Tiles of few points where rows are short, and of many where they are long.
+// Tiles of few points for short rows, and of many for long ones.
 void AddTallies(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const ScalarNode* tally = costs.OnlyReduction(ScalarOp::kTally);
   if (tally->number.i > kMostThreads) return;

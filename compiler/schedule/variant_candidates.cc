@@ -14,33 +14,33 @@ namespace kiln {
 
 namespace {
 
-// Groups that a thread keeps at most: every one is written out.
+// The most groups that a thread holds: the code of each is written out.
 constexpr int64_t kMostHeld = 16;
 constexpr int64_t kMostHeldElements = kMostHeld * 8 * kMostThreads;
-// Columns that a thread sums over a stretch, at most.
+// The most columns that a thread sums over a stretch.
 constexpr int64_t kMostSummed = 32;
-// Copies to shared memory that go on by themselves (cp.async).
+// The compute capability from which copies to shared memory are asynchronous (cp.async).
 constexpr int kAsyncCopies = 80;
-// Blocks that read each other's shared memory.
+// The compute capability from which blocks read each other's shared memory.
 constexpr int kClusters = 90;
 constexpr int kLeastStagedLanes = 128;
-// Shorter rows stand in registers.
+// Shorter rows are held in registers.
 constexpr int64_t kLeastStagedRow = 16384;
-// Short rows of a CPU are not worth a second accumulator.
+// On a CPU a second accumulator does not pay for shorter rows.
 constexpr int64_t kShortCpuRow = 256;
-// Values at a point with which the vectors of a strip are written out.
+// The most values of a point for which the vectors of a strip are written out.
 constexpr size_t kShortCpuPass = 12;
 
-// Elements of a tile along the last axis and along the other.
+// Elements of a tile along the last axis, and along the other one.
 constexpr std::pair<int, int> kTileShapes[] = {
     {64, 64}, {64, 32}, {32, 64}, {32, 32}};
 
-// Elements of a tile whose accesses have one each.
+// The most elements of a tile that is moved element by element.
 constexpr int kMostSingles = 64 * 32;
 
-// Widths of a tile's accesses along an axis: the widest that all of them may have,
-// and half of it. Groups are whole, and threads side by side cover the `edge` of
-// the tile; none of them is left over where the tile is `beside` rows of them.
+// Widths of a tile's accesses along an axis: the widest that all of them may have, and
+// half of it. Groups are whole. The tile has `edge` elements along the axis, and
+// `beside` such rows, of which every thread of the block gets a group.
 std::vector<int> TileWidths(const NestCosts& costs, uint32_t axis, int edge,
                             int beside) {
   std::vector<int> widths;
@@ -70,7 +70,7 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
     }
   }
   const int widest = costs.WidestVector(last);
-  // Where accesses stride along the axis, narrow groups lie closer together.
+  // If accesses are strided along the axis, narrow groups lie closer together.
   for (const int vector : {2, 1}) {
     if (vector < widest && costs.AllWide(last, vector))
       out.push_back(CudaPoints{vector, 1, 256, 0});
@@ -85,7 +85,7 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
           TileWidths(costs, axis, depth, edge);
       for (const int vector : TileWidths(costs, last, edge, depth)) {
         for (const int across : across_widths) {
-          // Many steps of single elements keep too many registers.
+          // Many steps of single elements take too many registers.
           if (edge * depth > kMostSingles && vector * across == 1) continue;
           out.push_back(
               CudaTiles{static_cast<int>(axis), edge, depth, vector, across});
@@ -95,7 +95,7 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
-// Groups of that row. Every run of the last axis begins one, and ends one.
+// The most groups of the longest row. Each run of the last axis begins and ends a group.
 int64_t MostGroups(const NestCosts& costs, const Width& width) {
   const NestFacts& facts = costs.facts();
   const uint32_t last = facts.num_axes - 1;
@@ -107,8 +107,8 @@ int64_t MostGroups(const NestCosts& costs, const Width& width) {
                               : costs.shapes().Range(groups).max;
 }
 
-// The same in shared memory. A block that goes down a stretch copies the next row
-// meanwhile; otherwise other blocks make use of the memory.
+// Rows of at most `most_groups` groups, held in shared memory. A block that walks a
+// stretch copies the next row meanwhile; otherwise other blocks use the memory.
 void AddStagedRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
                    std::vector<KernelVariant>& out) {
   if (costs.target().compute_capability < kAsyncCopies) return;
@@ -117,7 +117,7 @@ void AddStagedRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
   out.push_back(v);
 }
 
-// Rows of `most_groups` groups at most, kept in registers.
+// Rows of at most `most_groups` groups, held in registers.
 void AddHeldRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
                  std::vector<KernelVariant>& out) {
   const int64_t held = CeilDivide(most_groups, v.lanes);
@@ -134,7 +134,7 @@ void AddHeldRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
   }
 }
 
-// Rows that each pass reads again.
+// Rows that each pass reads anew.
 void AddLoopedRows(const NestCosts& costs, CudaRows v, int64_t groups,
                    std::vector<KernelVariant>& out) {
   for (const int unroll : {1, 4}) {
@@ -151,8 +151,8 @@ void AddLoopedRows(const NestCosts& costs, CudaRows v, int64_t groups,
   }
 }
 
-// Rows that several blocks hold together, or read again in each pass: few rows are
-// being worked on then, and L2 has room for them.
+// Rows that a cluster of blocks holds, or reads anew in each pass: few rows are worked
+// on at a time then, and fit into L2.
 void AddClusters(const NestCosts& costs, const Width& width, int64_t longest,
                  int64_t max_row, std::vector<KernelVariant>& out) {
   if (costs.target().compute_capability < kClusters ||
@@ -204,8 +204,8 @@ void AddRows(const NestCosts& costs, int64_t max_row,
   }
 }
 
-// Rows whose values are also summed over stretches of rows: a thread keeps its
-// columns, so that groups stand at the same columns of all rows.
+// Rows whose values are also summed over stretches of rows. A thread keeps its columns,
+// so groups are at the same columns in all rows.
 void AddStretches(const NestCosts& costs, int64_t stretch,
                   std::vector<KernelVariant>& out) {
   if (!StretchesAreInOrder(costs.nest(), costs.facts(), costs.shapes())) return;
@@ -218,7 +218,7 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
       if (lanes > kWarp && lanes > PowerOfTwoAtLeast(groups)) break;
       for (const int threads : {128, 256, 512}) {
         if (lanes > threads && threads != 512) continue;
-        // Every element that a thread sums is written out, in each pass.
+        // The code of every element that a thread sums is written out in each pass.
         if (CeilDivide(groups, lanes) * width.vector > kMostSummed) continue;
         const CudaRows v{.vector = width.vector,
                          .lanes = lanes,
@@ -231,7 +231,7 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
   }
 }
 
-// Whether no pass computes so much at a point that the time goes into that.
+// Whether the passes compute too little at a point for that to take most of the time.
 bool HasShortPasses(const KernelPasses& passes) {
   return std::all_of(passes.passes.begin(), passes.passes.end(),
                      [](const KernelPass& pass) {
@@ -266,10 +266,10 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
       compares |= IsArgReduction(node.reduce);
     const SymExpr& row = facts.extents[facts.num_axes - 1];
     const bool is_short = row.is_constant() && row.constant() < kShortCpuRow;
-    // A comparison and the choice after it take longer than an addition.
+    // A comparison with its selection takes longer than an addition.
     const int expected = is_short ? 1 : compares ? 4 : 2;
     out.push_back(CpuRows{.accumulators = expected});
-    // Equal in price: a measurement tells them apart.
+    // Of equal price; a measurement may find one faster.
     for (const int other : {1, 2, 4}) {
       if (other != expected) out.push_back(CpuRows{.accumulators = other});
     }
