@@ -1,6 +1,8 @@
 #include "compiler/codegen/cuda_flash.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -21,6 +23,15 @@ using Part = FlashKernel::Part;
 constexpr double kLog2E = 1.4426950408889634;
 // No length is longer (a kernel counts rows in 32 bits), so no window need be.
 constexpr int64_t kLongest = int64_t{1} << 30;
+
+// A weight draws one of as many numbers.
+constexpr double kDrawnNumbers = 65536;
+
+// Those that drop it: the nearest to its share, and never all.
+uint32_t DroppedNumbers(double dropout) {
+  return static_cast<uint32_t>(
+      std::min(std::round(dropout * kDrawnNumbers), kDrawnNumbers - 1));
+}
 
 std::string FloatText(double value) {
   return absl::StrFormat("%.9ef", static_cast<float>(value));
@@ -189,8 +200,11 @@ class FlashWriter {
     out_.Line("f.padded_queries = ", Index(PaddedQueries(a_)), ";");
     out_.Line("f.scale = ", FloatText(a_.scale * kLog2E), ";");
     out_.Line("f.plain_scale = ", FloatText(a_.scale), ";");
-    out_.Line("f.kept_scale = ", FloatText(1 / (1 - a_.dropout)), ";");
-    out_.Line("f.dropout = ", FloatText(a_.dropout), ";");
+    const uint32_t dropped = DroppedNumbers(a_.dropout);
+    out_.Line("f.kept_scale = ",
+              FloatText(kDrawnNumbers / (kDrawnNumbers - dropped)), ";");
+    // In the upper half of a word.
+    out_.Line("f.dropped = ", dropped << 16, "u;");
   }
 
   SymExpr Blocks() const {

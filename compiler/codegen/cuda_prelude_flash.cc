@@ -20,7 +20,8 @@ struct k_flash : Options {
   long long value_grad_batch, value_grad_head, value_grad_row, bias_batch, bias_head, bias_row, bias_column;
   long long padded_queries, seed;
   int batches, heads, key_heads, queries, keys, shift;
-  float scale, plain_scale, kept_scale, dropout;
+  float scale, plain_scale, kept_scale;
+  unsigned dropped;
 };
 )"},
     // Whether query m sees key n.
@@ -97,44 +98,58 @@ K_FN float k_flash_weight(const F& f, float score, float logsumexp) {
   return k_exp2(power);
 }
 )"},
-    // Which of a lane's four weights dropout leaves, a bit each: the draw of a mask
-    // [b, h, m, n], whose neighbours in a row share a counter. Where no counter lies
-    // across rows, lanes that share one draw it once, and give each other the numbers.
-    {"k_flash_kept", "", R"(template <bool kTransposed, class F>
-K_FN unsigned k_flash_kept(const F& f, long long head, int r, int c) {
-  const auto index = [&](int i) {
-    const int row = r + i / 2 * 8, column = c + i % 2;
-    return kTransposed ? (head * f.queries + column) * f.keys + row : (head * f.queries + row) * f.keys + column;
-  };
-  unsigned kept = 0;
-  if (f.keys % 4 != 0) {
+    // Which weights dropout leaves. A draw, Philox4x32 in 7 rounds, has 16 bits for each
+    // of eight: queries m, m + 8, m + 16, m + 24 by keys n, n + 8, in blocks of 32
+    // queries by 16 keys. A thread has them all, rows being queries or keys.
+    {"k_flash_draw", "",
+     R"(K_FN void k_flash_draw(long long seed, unsigned head, unsigned m, unsigned n, unsigned (&c)[4]) {
+  unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
+  c[0] = n / 16 * 8 + n % 8;
+  c[1] = m / 32 * 8 + m % 8;
+  c[2] = head;
+  c[3] = 1;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) kept |= (unsigned)(k_random_f32(f.seed, index(i), 0) >= f.dropout) << i;
-    return kept;
+  for (int round = 0; round < 7; ++round) {
+    const unsigned long long left = 0xD2511F53ull * c[0], right = 0xCD9E8D57ull * c[2];
+    c[0] = (unsigned)(right >> 32) ^ c[1] ^ k0;
+    c[1] = (unsigned)right;
+    c[2] = (unsigned)(left >> 32) ^ c[3] ^ k1;
+    c[3] = (unsigned)left;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
   }
-  unsigned x[4];
-  if constexpr (kTransposed) {
-    const int place = threadIdx.x / 4 % 4;
-    k_philox(f.seed, (unsigned long long)index(place) >> 2, 0, x);
-    unsigned y[4];
+}
+)"},
+    // Calls visit(t, j, i, stays) for each weight of a thread. Where it has half of what
+    // is drawn, a tile of 16 queries or two groups of 8, it takes the half that is its.
+    {"k_flash_drop", "",
+     R"(template <bool kTransposed, int kTiles, int kGroups, class F, class Visit>
+K_FN void k_flash_drop(const F& f, int head, int row, int column, const Visit& visit) {
+  enum { kRowTiles = kTransposed || kTiles % 2 != 0 ? 1 : 2, kColumnGroups = kTransposed && kGroups % 4 == 0 ? 4 : 2 };
+  enum { kWords = kTransposed ? kColumnGroups : 2 * kRowTiles };
 #pragma unroll
-    for (int step = 0; step < 4; ++step) {
-      const int to = (place + step) % 4, from = (place - step) & 3;
-      const unsigned sent = to == 0 ? x[0] : to == 1 ? x[1] : to == 2 ? x[2] : x[3];
-      const unsigned got = __shfl_sync(~0u, sent, (int)((threadIdx.x & 16) | from << 2 | (threadIdx.x & 3)));
+  for (int t = 0; t < kTiles; t += kRowTiles)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) y[i] = i == from ? got : y[i];
-    }
+    for (int j = 0; j < kGroups; j += kColumnGroups)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) kept |= (unsigned)(k_uniform(y[i]) >= f.dropout) << i;
-  } else {
-    const bool second = threadIdx.x % 2 != 0;
-    k_philox(f.seed, (unsigned long long)index(second ? 2 : 0) >> 2, 0, x);
-    const unsigned a = __shfl_xor_sync(~0u, second ? x[0] : x[2], 1), b = __shfl_xor_sync(~0u, second ? x[1] : x[3], 1);
-    kept = (unsigned)(k_uniform(second ? a : x[0]) >= f.dropout) | (unsigned)(k_uniform(second ? b : x[1]) >= f.dropout) << 1 |
-           (unsigned)(k_uniform(second ? x[2] : a) >= f.dropout) << 2 | (unsigned)(k_uniform(second ? x[3] : b) >= f.dropout) << 3;
-  }
-  return kept;
+      for (int e = 0; e < 2; ++e) {
+        const int r = row + t * 16, c = column + j * 8 + e, m = kTransposed ? c : r;
+        unsigned x[4];
+        k_flash_draw(f.seed, head, m, kTransposed ? r : c, x);
+#pragma unroll
+        for (int a = 0; a < kWords; ++a) {
+          const unsigned word = kWords == 2 && (m & 16) != 0 ? x[a + 2] : x[a];
+#pragma unroll
+          for (int b = 0; b < 2; ++b) {
+            const bool stays = (b == 0 ? word << 16 : word) >= f.dropped;
+            if constexpr (kTransposed) {
+              visit(t, j + a, 2 * b + e, stays);
+            } else {
+              visit(t + a / 2, j + b, a % 2 * 2 + e, stays);
+            }
+          }
+        }
+      }
 }
 )"},
     // Which rows of which head a block takes. Causal, rows have unequal work: those with
@@ -224,16 +239,8 @@ K_FN void k_flash_forward(const F& f) {
 #pragma unroll
         for (int j = 0; j < V::kGroups; ++j) out[t][j][2 * i] *= shrink, out[t][j][2 * i + 1] *= shrink;
       }
-    if constexpr (F::kDrops) {
-#pragma unroll
-      for (int t = 0; t < F::kTiles; ++t)
-#pragma unroll
-        for (int j = 0; j < kGroups; ++j) {
-          const unsigned kept = k_flash_kept<false>(f, head, row + t * 16, n + column + j * 8);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) s[t][j][i] = kept >> i & 1 ? s[t][j][i] : 0;
-        }
-    }
+    if constexpr (F::kDrops)
+      k_flash_drop<false, F::kTiles, kGroups>(f, head, row, n + column, [&](int t, int j, int i, bool stays) { s[t][j][i] = stays ? s[t][j][i] : 0; });
     k_multiply_columns<F::kBf16, V::kBytes>(out, s, stage + kColumns * Q::kBytes + k_left_place<V::kBytes>());
     const unsigned next = other;
     other = stage;

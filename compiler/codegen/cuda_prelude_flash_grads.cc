@@ -88,20 +88,14 @@ K_FN void k_flash_query_grad(const F& f) {
     k_multiply_rows<F::kBf16, V::kGroups / 2, V::kBytes>(dp, g_place, stage + kColumns * Q::kBytes + k_right_place<V::kBytes>());
     const bool edge = n + kColumns > k_flash_last_key(f, first) || n < k_flash_first_key(f, last) || first + kRows > f.queries;
     k_flash_scores<false>(f, s, row, n + column, edge, bias_at);
+    if constexpr (F::kDrops)
+      k_flash_drop<false, F::kTiles, kGroups>(f, head, row, n + column, [&](int t, int j, int i, bool stays) { dp[t][j][i] = stays ? dp[t][j][i] * f.kept_scale : 0; });
 #pragma unroll
     for (int t = 0; t < F::kTiles; ++t)
 #pragma unroll
-      for (int j = 0; j < kGroups; ++j) {
-        unsigned kept = ~0u;
-        if constexpr (F::kDrops) kept = k_flash_kept<false>(f, head, row + t * 16, n + column + j * 8);
+      for (int j = 0; j < kGroups; ++j)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const float p = k_flash_weight(f, s[t][j][i], logsumexp[t][i / 2]);
-          float d = dp[t][j][i];
-          if constexpr (F::kDrops) d = kept >> i & 1 ? d * f.kept_scale : 0;
-          s[t][j][i] = p * (d - delta[t][i / 2]);
-        }
-      }
+        for (int i = 0; i < 4; ++i) s[t][j][i] = k_flash_weight(f, s[t][j][i], logsumexp[t][i / 2]) * (dp[t][j][i] - delta[t][i / 2]);
     k_multiply_columns<F::kBf16, Q::kBytes>(dq, s, stage + k_left_place<Q::kBytes>());
     const unsigned next = other;
     other = stage;
@@ -179,23 +173,18 @@ K_FN void k_flash_key_grads_of(const F& f) {
       if constexpr (F::kWindow > 0) edge = edge || first <= m + kColumns - 1 + f.shift - F::kWindow;
       k_flash_scores<true>(f, s, row, m + column, edge, b * f.bias_batch + h * f.bias_head);
       const k_words<4>* const sums = shared + (here - key_at + kColumns * (Q::kBytes + V::kBytes)) / 16;
-      const long long head = (long long)b * f.heads + h;
-      // Weights, and as they are dropped.
-      float p[F::kTiles][kGroups][4];
+      // Weights; those that are dropped have a sign.
 #pragma unroll
       for (int t = 0; t < F::kTiles; ++t)
 #pragma unroll
         for (int j = 0; j < kGroups; ++j) {
           const k_words<4> of = sums[j * 4 + column / 2];
-          unsigned kept = ~0u;
-          if constexpr (F::kDrops) kept = k_flash_kept<true>(f, head, row + t * 16, m + column + j * 8);
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            s[t][j][i] = k_flash_weight(f, s[t][j][i], __uint_as_float(of.x[i % 2 * 2]));
-            p[t][j][i] = kept >> i & 1 ? s[t][j][i] : 0;
-          }
+          for (int i = 0; i < 4; ++i) s[t][j][i] = k_flash_weight(f, s[t][j][i], __uint_as_float(of.x[i % 2 * 2]));
         }
-      if constexpr (kValues) k_multiply_columns<F::kBf16, V::kBytes>(dv, p, here + kColumns * Q::kBytes + k_left_place<V::kBytes>());
+      if constexpr (F::kDrops)
+        k_flash_drop<true, F::kTiles, kGroups>(f, b * f.heads + h, row, m + column, [&](int t, int j, int i, bool stays) { s[t][j][i] = stays ? s[t][j][i] : -s[t][j][i]; });
+      if constexpr (kValues) k_multiply_columns<F::kBf16, V::kBytes, F::kDrops>(dv, s, here + kColumns * Q::kBytes + k_left_place<V::kBytes>());
       if constexpr (kKeys) {
         float dp[F::kTiles][kGroups][4];
         k_clear(dp);
@@ -207,13 +196,9 @@ K_FN void k_flash_key_grads_of(const F& f) {
             const k_words<4> of = sums[j * 4 + column / 2];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-              const float delta = __uint_as_float(of.x[i % 2 * 2 + 1]);
-              if constexpr (F::kDrops) {
-                // A weight of 0 has no gradient, dropped or not.
-                s[t][j][i] = p[t][j][i] * (dp[t][j][i] * f.kept_scale) - s[t][j][i] * delta;
-              } else {
-                s[t][j][i] *= dp[t][j][i] - delta;
-              }
+              float change = dp[t][j][i];
+              if constexpr (F::kDrops) change = s[t][j][i] < 0 ? 0 : change * f.kept_scale;
+              s[t][j][i] = fabsf(s[t][j][i]) * (change - __uint_as_float(of.x[i % 2 * 2 + 1]));
             }
           }
         k_multiply_columns<F::kBf16, Q::kBytes>(dk, s, here + k_left_place<Q::kBytes>());

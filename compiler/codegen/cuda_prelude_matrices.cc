@@ -107,17 +107,19 @@ K_FN void k_multiply_rows(float (&c)[kTiles][kGroups][4], unsigned a, unsigned b
   }
 }
 )"},
-    // c += p @ b, of which p is in registers as products leave it.
+    // c += p @ b, of which p is in registers as products leave it. kCut: what is below 0
+    // in p counts as 0.
     {"k_multiply_columns", "",
-     R"(template <bool kBf16, int kBytes, int kTiles, int kInner, int kGroups>
+     R"(template <bool kBf16, int kBytes, bool kCut = false, int kTiles, int kInner, int kGroups>
 K_FN void k_multiply_columns(float (&c)[kTiles][kGroups][4], const float (&p)[kTiles][kInner][4], unsigned b) {
+  const auto cut = [](float x) { return kCut && x < 0 ? 0 : x; };
 #pragma unroll
   for (int k = 0; k < kInner; k += 2) {
     unsigned x[kTiles][4];
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) x[t][i] = k_halves<kBf16>(p[t][k + i / 2][i % 2 * 2], p[t][k + i / 2][i % 2 * 2 + 1]);
+      for (int i = 0; i < 4; ++i) x[t][i] = k_halves<kBf16>(cut(p[t][k + i / 2][i % 2 * 2]), cut(p[t][k + i / 2][i % 2 * 2 + 1]));
 #pragma unroll
     for (int j = 0; j < kGroups; j += 2) {
       unsigned y[4];

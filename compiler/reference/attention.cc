@@ -166,37 +166,46 @@ RefResults FlashForCpuBackward(RefCall& call) {
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 
-// A weight stays where the number of `seed` for it is not below dropout_p.
-void DrawKept(RefCall& call, uint64_t seed, Attention& a) {
+// Who draws: a kernel of the whole attention, or what it is taken apart into, whose
+// weight stays where the number of `seed` for it is not below dropout_p.
+enum class Draws { kWhole, kParts };
+
+void DrawKept(RefCall& call, Draws draws, uint64_t seed, Attention& a) {
   const double p = call.Float("dropout_p");
   if (p == 0) return;
   for (int64_t k = 0; k < a.kept.count(); ++k) {
-    const bool stays = PhiloxUniform(seed, k, 0) >= static_cast<float>(p);
-    a.kept.f[k] = stays && p < 1 ? 1 / (1 - p) : 0;
+    if (draws == Draws::kWhole) {
+      const int64_t row = k / a.columns;
+      a.kept.f[k] =
+          KeptOfAttention(seed, row / a.rows, row % a.rows, k % a.columns, p);
+    } else {
+      const bool stays = PhiloxUniform(seed, k, 0) >= static_cast<float>(p);
+      a.kept.f[k] = stays && p < 1 ? 1 / (1 - p) : 0;
+    }
   }
 }
 
 // The random state that is returned is the seed of this call's dropout: 48
 // bits of two numbers of the run's streams; without dropout it means nothing.
-Elements DrawNew(RefCall& call, Attention& attention) {
+Elements DrawNew(RefCall& call, Draws draws, Attention& attention) {
   Elements seed = Elements::Ints({});
   for (int half = 0; call.Float("dropout_p") != 0 && half < 2; ++half) {
     const double drawn = PhiloxUniform(call.seed(), 0, call.NextStream());
     seed.i[0] = (seed.i[0] << 24) + static_cast<int64_t>(drawn * (1 << 24));
   }
-  DrawKept(call, static_cast<uint64_t>(seed.i[0]), attention);
+  DrawKept(call, draws, static_cast<uint64_t>(seed.i[0]), attention);
   return seed;
 }
 
 // What the state in its first number drew.
-void DrawAgain(RefCall& call, Attention& attention) {
-  DrawKept(call, static_cast<uint64_t>(call.Load("philox_seed").I(0)),
+void DrawAgain(RefCall& call, Draws draws, Attention& attention) {
+  DrawKept(call, draws, static_cast<uint64_t>(call.Load("philox_seed").I(0)),
            attention);
 }
 
 RefResults Cudnn(RefCall& call) {
   Attention attention = AttentionOf(call, "attn_bias");
-  const Elements seed = DrawNew(call, attention);
+  const Elements seed = DrawNew(call, Draws::kParts, attention);
   Attended out = Attend(attention);
   out.logsumexp.sizes.push_back(1);
   RefResults results(call.num_results());
@@ -209,7 +218,7 @@ RefResults Cudnn(RefCall& call) {
 
 RefResults CudnnBackward(RefCall& call) {
   Attention attention = AttentionOf(call, "attn_bias");
-  DrawAgain(call, attention);
+  DrawAgain(call, Draws::kParts, attention);
   const AttentionGradients d = GradientsOf(call, attention);
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
@@ -233,7 +242,8 @@ Attention WholeAttention(RefCall& call) {
   Attention attention = AttentionOf(call, "bias");
   Band(call, attention);
   if (call.Has("seed"))
-    DrawKept(call, static_cast<uint64_t>(call.Load("seed").I(0)), attention);
+    DrawKept(call, Draws::kWhole, static_cast<uint64_t>(call.Load("seed").I(0)),
+             attention);
   return attention;
 }
 
@@ -260,7 +270,7 @@ Attention FlashAttentionOf(RefCall& call) {
 RefResults Flash(RefCall& call) {
   Attention attention = FlashAttentionOf(call);
   Elements state = Elements::Ints({2});
-  state.i[0] = DrawNew(call, attention).i[0];
+  state.i[0] = DrawNew(call, Draws::kWhole, attention).i[0];
   const Attended out = Attend(attention);
   RefResults results(call.num_results());
   results[0] = call.Make(0, out.output);
@@ -273,14 +283,14 @@ RefResults Flash(RefCall& call) {
 
 RefResults FlashBackward(RefCall& call) {
   Attention attention = FlashAttentionOf(call);
-  DrawAgain(call, attention);
+  DrawAgain(call, Draws::kWhole, attention);
   const AttentionGradients d = GradientsOf(call, attention);
   return {call.Make(0, d.q), call.Make(1, d.k), call.Make(2, d.v)};
 }
 
 RefResults Efficient(RefCall& call) {
   Attention attention = AttentionOf(call, "attn_bias");
-  const Elements seed = DrawNew(call, attention);
+  const Elements seed = DrawNew(call, Draws::kWhole, attention);
   const Attended out = Attend(attention);
   // Rows that no query has are infinite.
   const Elements& found = out.logsumexp;
@@ -294,7 +304,7 @@ RefResults Efficient(RefCall& call) {
 
 RefResults EfficientBackward(RefCall& call) {
   Attention attention = AttentionOf(call, "attn_bias");
-  DrawAgain(call, attention);
+  DrawAgain(call, Draws::kWhole, attention);
   const AttentionGradients d = GradientsOf(call, attention);
   RefResults results(call.num_results());
   results[0] = call.Make(0, d.q);

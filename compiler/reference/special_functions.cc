@@ -1,11 +1,30 @@
 #include "compiler/reference/special_functions.h"
 
+#include <array>
 #include <cmath>
 
 namespace kiln {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
+
+using Words = std::array<uint32_t, 4>;
+
+uint32_t Low(uint64_t v) { return static_cast<uint32_t>(v); }
+uint32_t High(uint64_t v) { return static_cast<uint32_t>(v >> 32); }
+
+Words Philox(uint64_t key, Words c, int rounds) {
+  uint32_t key0 = Low(key), key1 = High(key);
+  for (int round = 0; round < rounds; ++round) {
+    const uint64_t left = uint64_t{0xD2511F53} * c[0];
+    const uint64_t right = uint64_t{0xCD9E8D57} * c[2];
+    c = {High(right) ^ c[1] ^ key0, Low(right), High(left) ^ c[3] ^ key1,
+         Low(left)};
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return c;
+}
 
 }  // namespace
 
@@ -46,23 +65,21 @@ double Digamma(double x) {
 }
 
 double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream) {
-  const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
-  const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
-  uint32_t key0 = low(seed), key1 = high(seed);
-  uint32_t c0 = low(index / 4), c1 = high(index / 4);
-  uint32_t c2 = low(stream), c3 = high(stream);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t left = uint64_t{0xD2511F53} * c0;
-    const uint64_t right = uint64_t{0xCD9E8D57} * c2;
-    c0 = high(right) ^ c1 ^ key0;
-    c1 = low(right);
-    c2 = high(left) ^ c3 ^ key1;
-    c3 = low(left);
-    key0 += 0x9E3779B9;
-    key1 += 0xBB67AE85;
-  }
-  const uint32_t words[] = {c0, c1, c2, c3};
+  const Words words = Philox(
+      seed, {Low(index / 4), High(index / 4), Low(stream), High(stream)}, 10);
   return (words[index % 4] >> 8) * 0x1p-24;
+}
+
+double KeptOfAttention(uint64_t seed, int64_t head, int64_t query, int64_t key,
+                       double dropout) {
+  const double limit = std::fmin(std::round(dropout * 0x1p16), 0xFFFF);
+  // A draw is for queries q, q + 8, q + 16, q + 24 by keys k, k + 8.
+  const Words words = Philox(seed,
+                             {Low(key / 16 * 8 + key % 8),
+                              Low(query / 32 * 8 + query % 8), Low(head), 1},
+                             7);
+  const uint32_t drawn = words[query / 8 % 4] >> key / 8 % 2 * 16 & 0xFFFF;
+  return drawn < limit ? 0 : 0x1p16 / (0x1p16 - limit);
 }
 
 double GeluTanh(double x) {

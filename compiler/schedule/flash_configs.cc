@@ -60,7 +60,7 @@ std::string DigestOf(const FlashKernel& kernel, const ShapeEnv& shapes,
   const auto& bias = a.arrays[Attention::kBias];
   Sha256 sha;
   // The version rises when the kernels of equal words come to do other work.
-  sha.AddField("kiln flash kernels 1").AddField(target.name);
+  sha.AddField("kiln flash kernels 2").AddField(target.name);
   sha.AddField(PartName(kernel.part));
   sha.AddNumber(static_cast<uint64_t>(a.at(Attention::kQuery).dtype));
   for (const SymExpr& extent : a.extents)

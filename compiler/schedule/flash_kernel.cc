@@ -21,18 +21,29 @@ int64_t RowBytes(const SymExpr& width) {
   return (width.constant() + 15) / 16 * 32 + 16;
 }
 
-// The fastest variants on an H100 for heads of up to `widest`.
+enum class When : uint8_t { kAlways, kCausal, kDrops, kCausalDrops };
+
+// The fastest variants on an H100 for heads of up to `widest`; the first that suits.
 struct Row {
   int64_t widest;
   CudaFlash variant;
+  When when = When::kAlways;
 };
-constexpr Row kForwardRows[] = {
-    {96, {4, 2, 64, 0}}, {128, {4, 2, 32, 0}}, {256, {8, 1, 64, 0}}};
-constexpr Row kQueryGradRows[] = {
-    {64, {4, 2, 64, 0}}, {128, {4, 2, 32, 0}}, {256, {8, 1, 32, 0}}};
-constexpr Row kKeyGradsRows[] = {{64, {4, 2, 32, 0}},
-                                 {128, {4, 1, 64, 0}},
-                                 {192, {8, 1, 32, 0}},
+constexpr Row kForwardRows[] = {{96, {4, 2, 64}},
+                                {128, {4, 2, 32}},
+                                {192, {4, 1, 32}, When::kCausal},
+                                {256, {8, 1, 64}}};
+constexpr Row kQueryGradRows[] = {{64, {4, 2, 32}, When::kDrops},
+                                  {64, {4, 2, 64}},
+                                  {128, {4, 2, 32}},
+                                  {192, {8, 1, 64}},
+                                  {256, {8, 1, 32}}};
+constexpr Row kKeyGradsRows[] = {{64, {4, 1, 64}, When::kCausalDrops},
+                                 {64, {4, 2, 32}},
+                                 {96, {4, 1, 64}},
+                                 {128, {4, 1, 32}, When::kDrops},
+                                 {128, {4, 1, 64}},
+                                 {192, {8, 1, 32}},
                                  {256, {8, 1, 32, 1}}};
 
 absl::Span<const Row> RowsOf(Part part) {
@@ -45,6 +56,23 @@ absl::Span<const Row> RowsOf(Part part) {
       return kKeyGradsRows;
   }
   return {};
+}
+
+bool Suits(const Row& row, const Attention& a) {
+  const bool causal = a.causal != Attention::Causal::kNone;
+  const bool drops = a.dropout > 0;
+  if (row.widest < WidestOf(a)) return false;
+  switch (row.when) {
+    case When::kAlways:
+      return true;
+    case When::kCausal:
+      return causal;
+    case When::kDrops:
+      return drops;
+    case When::kCausalDrops:
+      return causal && drops;
+  }
+  return false;
 }
 
 }  // namespace
@@ -93,7 +121,7 @@ CudaFlash ChooseFlash(const FlashKernel& kernel, const Target& target) {
   CudaFlash variant;
   for (const Row& row : RowsOf(kernel.part)) {
     variant = row.variant;
-    if (row.widest >= WidestOf(kernel.attention)) break;
+    if (Suits(row, kernel.attention)) break;
   }
   const int64_t room = target.shared_bytes_per_multiprocessor - kSharedOfBlock;
   // In this order: fewer columns cost more barriers, fewer warps more reads.

@@ -53,12 +53,8 @@ class Head {
 
   double Kept(int64_t m, int64_t n) const {
     if (n_.dropout == 0) return 1;
-    const int64_t at =
-        ((b_ * q_.sizes[1] + h_) * q_.sizes[2] + m) * k_.sizes[2] + n;
-    const auto seed = static_cast<uint64_t>(seed_->At({}).i);
-    const bool stays =
-        PhiloxUniform(seed, at, 0) >= static_cast<float>(n_.dropout);
-    return stays ? 1 / (1 - n_.dropout) : 0;
+    return KeptOfAttention(static_cast<uint64_t>(seed_->At({}).i),
+                           b_ * q_.sizes[1] + h_, m, n, n_.dropout);
   }
 
  private:

@@ -47,7 +47,7 @@ TEST(FlashKernel, FitsABlockOfEveryTarget) {
             ASSERT_GE(found.warps, 1);
             ASSERT_GE(found.columns, 16);
             ASSERT_EQ(64 % found.columns, 0);
-            const int rows = found.warps * found.tiles * 16;
+            const int rows = PointsOfBlock(found);
             ASSERT_LE(rows, 128);
             if (part != Part::kQueryGrad) continue;
             ASSERT_TRUE(rows == 64 || rows == 128) << rows;
@@ -56,6 +56,40 @@ TEST(FlashKernel, FitsABlockOfEveryTarget) {
       }
     }
   }
+}
+
+TEST(FlashKernel, IsMappedByItsHeadsByCausalAndByDropout) {
+  const Target hopper = *TargetFromName("sm_90");
+  const auto words = [](const FlashKernel& kernel, const Target& target) {
+    return ToText(KernelVariant(ChooseFlash(kernel, target)));
+  };
+  FlashKernel forward = KernelOf(Part::kForward, 192, 192);
+  EXPECT_EQ(words(forward, hopper),
+            "cuda flash warps 8 tiles 1 columns 64 apart 0");
+  forward.attention.causal = Attention::Causal::kTopLeft;
+  EXPECT_EQ(words(forward, hopper),
+            "cuda flash warps 4 tiles 1 columns 32 apart 0");
+  FlashKernel queries = KernelOf(Part::kQueryGrad, 64, 64);
+  EXPECT_EQ(words(queries, hopper),
+            "cuda flash warps 4 tiles 2 columns 64 apart 0");
+  queries.attention.dropout = 0.1;
+  EXPECT_EQ(words(queries, hopper),
+            "cuda flash warps 4 tiles 2 columns 32 apart 0");
+  FlashKernel keys = KernelOf(Part::kKeyGrads, 64, 64);
+  EXPECT_EQ(words(keys, hopper),
+            "cuda flash warps 4 tiles 2 columns 32 apart 0");
+  keys.attention.dropout = 0.1;
+  EXPECT_EQ(words(keys, hopper),
+            "cuda flash warps 4 tiles 2 columns 32 apart 0");
+  keys.attention.causal = Attention::Causal::kTopLeft;
+  EXPECT_EQ(words(keys, hopper),
+            "cuda flash warps 4 tiles 1 columns 64 apart 0");
+  // What would not fit has fewer columns.
+  const FlashKernel wide = KernelOf(Part::kQueryGrad, 192, 192);
+  EXPECT_EQ(words(wide, hopper),
+            "cuda flash warps 8 tiles 1 columns 64 apart 0");
+  EXPECT_EQ(words(wide, *TargetFromName("sm_80")),
+            "cuda flash warps 8 tiles 1 columns 32 apart 0");
 }
 
 FlashKernel Keyed(Part part) {
