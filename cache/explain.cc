@@ -134,6 +134,10 @@ std::string GraphLines(const wire::Graph& graph) {
     absl::StrAppend(&lines, "output ", i, ": ", OutputText(graph.outputs(i)),
                     "\n");
   }
+  for (int i = 0; i < graph.kernel_words_size(); ++i) {
+    absl::StrAppend(&lines, "kernel word ", i, ": ",
+                    absl::CHexEscape(graph.kernel_words(i)), "\n");
+  }
   return lines;
 }
 

@@ -138,6 +138,7 @@ absl::StatusOr<wire::Graph> WithLargeConstantsAsInputs(
   *out.mutable_inputs() = graph.inputs();
   *out.mutable_nodes() = graph.nodes();
   *out.mutable_outputs() = graph.outputs();
+  *out.mutable_kernel_words() = graph.kernel_words();
   Numbers now(graph.inputs_size() + graph.constants_size());
   for (int i = 0; i < graph.inputs_size(); ++i) now[i] = i;
   for (int i = 0; i < graph.constants_size(); ++i) {

@@ -68,7 +68,7 @@ class FlashWriter {
     source_.grid = {Blocks(), 1, 1};
     source_.shared_bytes = static_cast<uint32_t>(SharedBytesOf(kernel_, v_));
     source_.text = out_.Take();
-    source_.symbol = KernelSymbol(kernel_, source_.text);
+    source_.symbol = KernelSymbol(kernel_.label, source_.text);
     source_.text = absl::StrReplaceAll(source_.text,
                                        {{kSymbolPlaceholder, source_.symbol}});
     return std::move(source_);

@@ -7,15 +7,13 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
 
-// "kiln_poi_fused_add_cos_sin_5f0c9a2b41d7": the stem (kernel_labels.h), and the
-// digest of the kernel's text, so that graphs share object code.
-std::string KernelSymbol(const PlannedKernel& kernel, absl::string_view text);
-std::string KernelSymbol(const CombinedKernel& kernel, absl::string_view text);
-std::string KernelSymbol(const FlashKernel& kernel, absl::string_view text);
+// "kiln_poi_fused_add_cos_sin_5f0c9a2b41d7": the label of the kernel without its number
+// (kernel_labels.h), and the digest of the kernel's text, so that graphs share object
+// code.
+std::string KernelSymbol(absl::string_view label, absl::string_view text);
 
 // The digest that a symbol ends with.
 absl::string_view SymbolDigest(absl::string_view symbol);

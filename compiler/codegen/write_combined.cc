@@ -32,7 +32,7 @@ absl::StatusOr<KernelSource> WriteCombinedKernel(
   } else {
     RETURN_IF_ERROR(WriteCpuCombined(bodies, buffers, source));
   }
-  source.symbol = KernelSymbol(combined, source.text);
+  source.symbol = KernelSymbol(combined.label, source.text);
   source.text =
       absl::StrReplaceAll(source.text, {{kSymbolPlaceholder, source.symbol}});
   return source;

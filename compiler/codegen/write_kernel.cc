@@ -110,7 +110,7 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
     ASSIGN_OR_RETURN(source.text,
                      WriteCpuKernel(kernel, buffers, shapes, std::move(facts)));
   }
-  source.symbol = KernelSymbol(kernel, source.text);
+  source.symbol = KernelSymbol(kernel.label, source.text);
   source.text =
       absl::StrReplaceAll(source.text, {{kSymbolPlaceholder, source.symbol}});
   return source;

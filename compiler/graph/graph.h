@@ -81,6 +81,9 @@ class Graph {
   // kernels are called by: "native_layer_norm", "_softmax". Empty in a graph that
   // was written as text.
   std::vector<std::string> client_operators;
+  // Of each of them what the client has kernels called by in place of that, which
+  // may be nothing. Empty: by operators. Not in the graph's text.
+  std::vector<std::string> client_words;
   // For people: a line for each attention that was taken apart, with the reason
   // (attention_choice.h). Not in the graph's text.
   std::vector<std::string> taken_apart;

@@ -44,6 +44,10 @@ class GraphImporter {
                                absl::StrCat("constant ", i)));
     }
     RETURN_IF_ERROR(ImportNodes());
+    for (const std::string& word : wire_.kernel_words()) {
+      RETURN_IF_ERROR(Annotate(CheckName(word), "kernel word"));
+      graph_.client_words.push_back(word);
+    }
     for (int i = 0; i < wire_.outputs_size(); ++i) {
       RETURN_IF_ERROR(
           Annotate(ImportOutput(wire_.outputs(i)), absl::StrCat("output ", i)));

@@ -136,6 +136,8 @@ struct LoopProgram {
   std::vector<std::string> tiny_products;
   // The tuning decisions that passes over loops looked up: KernelPlan.tuned has more.
   TuningTable tuned;
+  // Graph.client_words. Not in the program's text.
+  std::vector<std::string> client_words;
 };
 
 }  // namespace kiln

@@ -248,6 +248,7 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   g.program.name = graph.name;
   g.program.shapes = graph.shapes;
   g.program.replaced_contractions = graph.taken_apart;
+  g.program.client_words = graph.client_words;
   g.values.resize(graph.num_values());
   g.channels_last = ChannelsLastResults(graph, options);
   ChooseOutputs(g);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -50,17 +51,40 @@ std::string Word(absl::string_view origin) {
   return word;
 }
 
-std::string Stem(absl::string_view kind,
-                 absl::Span<const PlannedKernel> kernels) {
+absl::string_view KindOf(const PlannedStep& step) {
+  if (const auto* kernel = std::get_if<PlannedKernel>(&step))
+    return KindOf(*kernel);
+  return std::holds_alternative<FlashKernel>(step) ? "tem" : "for";
+}
+
+// Of operators.
+std::set<std::string> WordsOf(const PlannedStep& step) {
   std::set<std::string> words;
-  for (const PlannedKernel& kernel : kernels) {
+  if (const auto* flash = std::get_if<FlashKernel>(&step))
+    words.insert(Word(flash->attention.origin));
+  for (const PlannedKernel& kernel : KernelsOf(step)) {
     for (const std::string& origin : kernel.nest.origins) {
       if (!IsOfLists(origin)) words.insert(Word(origin));
     }
   }
-  std::string stem = absl::StrCat("kiln_", kind, "_fused");
+  return words;
+}
+
+std::set<std::string> ClientWordsOf(const PlannedStep& step,
+                                    const std::vector<std::string>& all) {
+  std::set<std::string> words;
+  for (const uint32_t node : ClientNodesOf(step)) {
+    if (node < all.size() && !all[node].empty()) words.insert(Word(all[node]));
+  }
+  return words;
+}
+
+std::string Stem(const PlannedStep& step, const KernelPlan& plan) {
+  std::string stem = absl::StrCat("kiln_", KindOf(step), "_fused");
   size_t left = kMostOriginsInName;
-  for (const std::string& word : words) {
+  for (const std::string& word : plan.client_words.empty()
+                                     ? WordsOf(step)
+                                     : ClientWordsOf(step, plan.client_words)) {
     if (left-- == 0) break;
     absl::StrAppend(&stem, "_", word);
   }
@@ -74,22 +98,14 @@ bool ComesFromLists(const LoopNest& nest) {
          std::all_of(nest.origins.begin(), nest.origins.end(), IsOfLists);
 }
 
-std::string KernelStem(const PlannedKernel& kernel) {
-  return Stem(KindOf(kernel), {&kernel, 1});
-}
-
-std::string KernelStem(const CombinedKernel& kernel) {
-  return Stem("for", kernel.parts);
-}
-
-std::string KernelStem(const FlashKernel& kernel) {
-  return absl::StrCat("kiln_tem_fused_", Word(kernel.attention.origin));
-}
-
 const std::string& LabelOf(const PlannedStep& step) {
   if (const auto* all = std::get_if<CombinedKernel>(&step)) return all->label;
   if (const auto* flash = std::get_if<FlashKernel>(&step)) return flash->label;
   return std::get<PlannedKernel>(step).label;
+}
+
+absl::string_view StemOfLabel(absl::string_view label) {
+  return label.substr(0, label.rfind('_'));
 }
 
 std::vector<uint32_t> ClientNodesOf(const PlannedStep& step) {
@@ -103,12 +119,14 @@ std::vector<uint32_t> ClientNodesOf(const PlannedStep& step) {
 void LabelKernels(KernelPlan& plan) {
   size_t kernels = 0;
   for (PlannedStep& step : plan.steps) {
+    if (!IsLaunch(step)) continue;
+    std::string label = absl::StrCat(Stem(step, plan), "_", kernels++);
     if (auto* all = std::get_if<CombinedKernel>(&step)) {
-      all->label = absl::StrCat(KernelStem(*all), "_", kernels++);
-    } else if (auto* kernel = std::get_if<PlannedKernel>(&step)) {
-      kernel->label = absl::StrCat(KernelStem(*kernel), "_", kernels++);
+      all->label = std::move(label);
     } else if (auto* flash = std::get_if<FlashKernel>(&step)) {
-      flash->label = absl::StrCat(KernelStem(*flash), "_", kernels++);
+      flash->label = std::move(label);
+    } else {
+      std::get<PlannedKernel>(step).label = std::move(label);
     }
   }
 }

@@ -101,6 +101,8 @@ struct KernelPlan {
   std::vector<std::string> contractions;
   // LoopProgram.tiny_products.
   std::vector<std::string> tiny_products;
+  // LoopProgram.client_words: kernels' labels are made of them.
+  std::vector<std::string> client_words;
   SymExpr arena_bytes = 0;
   int64_t peak_live_bytes = 0;  // at the hints
 };

@@ -325,6 +325,7 @@ KernelPlan FlattenAddresses(LoopProgram program) {
   plan.name = std::move(program.name);
   plan.outputs = std::move(program.outputs);
   plan.mutated_inputs = std::move(program.mutated_inputs);
+  plan.client_words = std::move(program.client_words);
   plan.tuned = std::move(program.tuned);
   for (Buffer& buffer : program.buffers)
     plan.buffers.push_back(FlatBuffer(buffer));

@@ -22,6 +22,7 @@ KernelPlan PlanOfOne(const KernelPlan& plan, const FlashKernel& kernel) {
   one.shapes = plan.shapes;
   one.buffers = plan.buffers;
   one.placements = plan.placements;
+  one.client_words = plan.client_words;
   one.steps.emplace_back(kernel);
   LabelKernels(one);
   AddWorkspaces(one);

@@ -60,6 +60,7 @@ KernelPlan PlanOfOne(const KernelPlan& plan, const PlannedKernel& kernel,
   one.shapes = plan.shapes;
   one.buffers = plan.buffers;
   one.placements = plan.placements;
+  one.client_words = plan.client_words;
   PlannedKernel alone = kernel;
   alone.variant = config.variant;
   if (config.one_pass) alone.nest = OnePassForm(kernel.nest).value();

@@ -81,6 +81,12 @@ absl::Status Walk::CheckCounts() const {
   for (const auto& row : rows) {
     if (row.found > row.due) return TooLarge(row.what, row.found, row.due);
   }
+  if (given_.kernel_words_size() != 0 &&
+      given_.kernel_words_size() != given_.nodes_size()) {
+    return MalformedRequest(absl::StrCat(given_.kernel_words_size(),
+                                         " words of kernels for ",
+                                         given_.nodes_size(), " nodes"));
+  }
   RETURN_IF_ERROR(CheckGraphName(given_.name()));
   return CheckKnown(given_);
 }
@@ -344,6 +350,9 @@ absl::Status Walk::Pieces() {
   RETURN_IF_ERROR(ForEach("output", graph_.outputs_size(), [this](int i) {
     return Output(*graph_.mutable_outputs(i));
   }));
+  RETURN_IF_ERROR(ForEach(
+      "kernel word", graph_.kernel_words_size(),
+      [this](int i) { return CheckGraphName(graph_.kernel_words(i)); }));
   for (size_t i = 0; i < original_of_.size(); ++i) {
     const wire::Symbol& given = given_.symbols(original_of_[i]);
     absl::Status status = Symbol(given, sourced_[i]);

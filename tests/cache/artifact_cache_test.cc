@@ -476,15 +476,16 @@ TEST(GuardMatch, BrokenGuardsAreNamed) {
 }
 
 TEST(GraphLines, AreReadable) {
-  const std::string lines =
-      GraphLines(CanonicalizeRequest(SampleRequest())->request.graph());
-  EXPECT_EQ(lines,
+  wire::Graph graph = CanonicalizeRequest(SampleRequest())->request.graph();
+  graph.add_kernel_words("linear");
+  EXPECT_EQ(GraphLines(graph),
             "symbol 0: [1, 4096]\n"
             "input 0: f32[s0, 4] strides [4, 1]\n"
             "node 0: aten.add.Tensor(v0, v0, alpha=1) -> "
             "f32[s0, 4] strides [4, 1]\n"
             "node 1: aten.relu.default(v1) -> f32[s0, 4] strides [4, 1]\n"
-            "output 0: v2\n");
+            "output 0: v2\n"
+            "kernel word 0: linear\n");
   EXPECT_EQ(FirstDifferentLine("a\nb\n", "a\nc\n"), "line 2: `b` against `c`");
   EXPECT_EQ(FirstDifferentLine("a\n", "a\n"), "");
 }

@@ -63,6 +63,15 @@ float At(const OutputValue& value, int64_t i) {
   return static_cast<const float*>(std::get<Tensor>(value).data)[i];
 }
 
+TEST(WithLargeConstantsAsInputs, KeepsTheWordsThatKernelsAreNamedBy) {
+  wire::Graph graph = ScaledAndShifted(2, Steps(kMany, 1));
+  for (const char* word : {"scale", "shift"}) graph.add_kernel_words(word);
+  const auto made = WithLargeConstantsAsInputs(graph);
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_EQ(made->kernel_words_size(), 2);
+  EXPECT_EQ(made->kernel_words(1), "shift");
+}
+
 class LargeConstants : public testing::Test {
  protected:
   LargeConstants()

@@ -339,6 +339,8 @@ def test_the_page_tells_of_every_option_with_its_default_and_bounds():
         bounds = "" if isinstance(option.default, (bool, tuple)) else f"{option.least} to {option.most}"
         if isinstance(option.default, str):
             bounds = f"at most {option.most} bytes"
+        if option.words:
+            bounds = ", ".join(f"`{word}`" for word in option.words)
         due[name] = [f'`"{option.default}"`' if option.default == "" else f"`{option.default}`"]
         due[name].append(bounds)
     assert told == due

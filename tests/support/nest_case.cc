@@ -266,9 +266,11 @@ absl::StatusOr<KernelSource> NestCase::Source(const Target& target) const {
     return of;
   };
   if (parts.empty()) {
-    return WriteKernel(on_target(kernel), buffers, shapes, target);
+    PlannedKernel alone = on_target(kernel);
+    alone.label = "kiln_alone_0";
+    return WriteKernel(alone, buffers, shapes, target);
   }
-  CombinedKernel combined{{}, "combined"};
+  CombinedKernel combined{{}, "kiln_combined_0"};
   for (const PlannedKernel& part : parts)
     combined.parts.push_back(on_target(part));
   return WriteCombinedKernel(combined, buffers, shapes, target);

@@ -82,7 +82,7 @@ def _tag(
     """What an entry is good for: this backend, build and options, PyTorch's state, and inputs that
     share storages alike and keep their addresses alike, none of which its key knows."""
     words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
-    words += [options["trace"], options["kernel_backend"]]
+    words += [options["trace"], options["kernel_backend"], options["descriptive_names"]]
     words += map(str, _state_of_tracing())
     words += map(str, shared_storages(example_inputs))
     words += [f"{name}={options[name]}" for name in OF_GRAPHS]

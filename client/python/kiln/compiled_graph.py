@@ -159,6 +159,7 @@ class CompiledGraph(_native.Called, OutputCode):
         # What an option of this model alone says; the process's is read at each launch.
         own = options["kernel_backend"]
         self.kernel_backend = None if own == config.kernel_backend else own
+        self._names = options["descriptive_names"]
         self._within = wire_options({**options, PADS_INPUTS: False})
         self._random_on_host = bool(options["fallback_random"])
         self._is_inference = is_inference
@@ -251,7 +252,7 @@ class CompiledGraph(_native.Called, OutputCode):
             self._donate(plan)
             try:
                 exported = [
-                    export(f"{self.name}.{i}", segment, self._shape_env)
+                    export(f"{self.name}.{i}", segment, self._shape_env, self._names)
                     for i, segment in enumerate(plan.segments)
                 ]
             except Unsupported as error:

@@ -36,6 +36,7 @@ class _Option(NamedTuple):
     says_off: bool = False  # the field is set where the option is not
     takes: Callable[[object], bool] | None = None  # what may be in a tuple
     due: str = ""  # that, in words
+    words: tuple[str, ...] = ()  # the only ones
 
 
 def _is_size(item: object) -> bool:
@@ -114,6 +115,13 @@ OPTIONS = {
     "slow_path_cudagraph_asserts": _Option(False, 0, "the pool is compared with what is in use"),
     "trace": _Option("", 0, "a folder for Chrome traces, one of each call of a graph", 0, 4096),
     "kernel_backend": _Option("kiln", 0, "what profilers are told made a kernel", 0, 64),
+    "descriptive_names": _Option(
+        "original_aten",
+        0,
+        "what kernels are named by",
+        most=64,
+        words=("original_aten", "torch", "inductor_node"),
+    ),
 }
 
 # Those that say what becomes device graphs.
@@ -171,6 +179,8 @@ def _check_bounds(name: str, option: _Option, value: object) -> None:
         size = len(value.encode(errors="replace"))
         if size > option.most:
             raise ValueError(f"{name}: found {size} bytes, expected at most {option.most}")
+        if option.words and value not in option.words:
+            raise ValueError(f"{name}: found {value!r}, expected {', '.join(option.words)}")
     elif isinstance(value, tuple):
         for item in value:
             if not option.takes(item):
@@ -232,6 +242,7 @@ skip_cudagraph_warmup: bool
 force_cudagraphs_warmup: bool
 slow_path_cudagraph_asserts: bool
 kernel_backend: str
+descriptive_names: str
 inplace_padding: bool
 can_inplace_pad_graph_input: bool
 own_attention: bool

@@ -1,7 +1,7 @@
 """FX nodes of an ATen graph as a serialized kiln.wire.Graph.
 
     segment = Segment(nodes, inputs, outputs)
-    exported = export("forward", segment, shape_env)
+    exported = export("forward", segment, shape_env, names)  # the option descriptive_names
     exported.graph                   # bytes
     exported.symbols                 # what each call passes by value after the tensors
 
@@ -25,6 +25,7 @@ import torch
 from torch import fx
 
 from . import wire
+from .kernel_words import BY_OPERATORS, kernel_words
 from .symbols import SymbolTable, atoms_of, expression_of, is_atom
 from .telling import is_inside
 from .torch_inside import last_frame
@@ -132,7 +133,7 @@ class _Exporter:
         self.has_random = False
         self._written: list[fx.Node] = []
 
-    def export(self, name: str) -> Exported:
+    def export(self, name: str, names: str) -> Exported:
         segment = self._segment
         missing = self._number_symbols()
         inputs = [self._input(node) for node in segment.inputs]
@@ -145,6 +146,7 @@ class _Exporter:
             + wire.each(3, inputs)
             + wire.each(5, nodes)
             + wire.each(6, outputs)
+            + wire.each(7, map(str.encode, kernel_words(self._written, names)))
         )
         return Exported(graph, missing, self.has_random, self._written)
 
@@ -307,6 +309,9 @@ def _word(arg: object) -> bytes:
     raise Unsupported(f"argument of type {type(arg).__name__}")
 
 
-def export(name: str, segment: Segment, shape_env: object | None) -> Exported:
-    """Writes a segment. Unsupported, with the node, for what the wire cannot say."""
-    return _Exporter(segment, shape_env).export(name)
+def export(
+    name: str, segment: Segment, shape_env: object | None, names: str = BY_OPERATORS
+) -> Exported:
+    """Writes a segment, with what kernels are named by. Unsupported, with the node, for what the
+    wire cannot say."""
+    return _Exporter(segment, shape_env).export(name, names)

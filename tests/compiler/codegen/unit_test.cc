@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +44,17 @@ KernelSource Write(const NestCase& c, absl::string_view target) {
   return *source;
 }
 
+// What a step is called, where the client has these words of its nodes.
+std::string StemOf(PlannedStep step, std::vector<std::string> words = {}) {
+  KernelPlan plan;
+  plan.steps.push_back(std::move(step));
+  plan.client_words = std::move(words);
+  LabelKernels(plan);
+  const std::string& label = LabelOf(plan.steps[0]);
+  EXPECT_EQ(label, absl::StrCat(StemOfLabel(label), "_0"));
+  return std::string(StemOfLabel(label));
+}
+
 TEST(KernelNames, SayWhatAKernelDoesByTheAlphabetAndAreShort) {
   NestCase c = Scale(8, 2);
   for (int i = 20; i-- > 0;)
@@ -49,17 +63,17 @@ TEST(KernelNames, SayWhatAKernelDoesByTheAlphabetAndAreShort) {
   c.kernel.nest.origins.push_back("op0");
   c.kernel.nest.origins.push_back("_foreach_add");
   EXPECT_EQ(
-      KernelStem(c.kernel),
+      StemOf(c.kernel),
       "kiln_poi_fused__to_copy_mul_op0_op1_op10_op11_op12_op13_op14_op15");
   const uint32_t r = c.Axis(4, true);
   (void)r;
-  EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_red_"));
+  EXPECT_TRUE(absl::StartsWith(StemOf(c.kernel), "kiln_red_"));
   c.kernel.variant = CudaRows{.held = 2};
-  EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_per_"));
+  EXPECT_TRUE(absl::StartsWith(StemOf(c.kernel), "kiln_per_"));
   c.kernel.variant = CudaScans{.parts = 2};
-  EXPECT_TRUE(absl::StartsWith(KernelStem(c.kernel), "kiln_spl_"));
+  EXPECT_TRUE(absl::StartsWith(StemOf(c.kernel), "kiln_spl_"));
   c.kernel.nest.origins = {"mm"};
-  EXPECT_EQ(KernelStem(c.kernel), "kiln_tem_fused_mm");
+  EXPECT_EQ(StemOf(c.kernel), "kiln_tem_fused_mm");
 }
 
 TEST(KernelNames, OperatorsOnListsOfTensorsNameNone) {
@@ -67,7 +81,29 @@ TEST(KernelNames, OperatorsOnListsOfTensorsNameNone) {
   all.parts = {Scale(8, 2).kernel, Scale(8, 2).kernel};
   all.parts[0].nest.origins = {"_foreach_add"};
   all.parts[1].nest.origins = {"_foreach_add"};
-  EXPECT_EQ(KernelStem(all), "kiln_for_fused");
+  EXPECT_EQ(StemOf(all), "kiln_for_fused");
+}
+
+TEST(KernelNames, AClientsWordsOfItsNodesStandInPlaceOfOperators) {
+  NestCase c = Scale(8, 2);
+  c.kernel.nest.client_nodes = {1, 2, 4};
+  const std::vector<std::string> words = {"of_another", "<lambda>", "",
+                                          "of_another", "linear"};
+  EXPECT_EQ(StemOf(c.kernel, words), "kiln_poi_fused__lambda__linear");
+  EXPECT_EQ(StemOf(c.kernel, {"", "", "", "", ""}), "kiln_poi_fused");
+  // The kind is that of the operators all the same.
+  const uint32_t r = c.Axis(4, true);
+  (void)r;
+  c.kernel.nest.origins = {"mm"};
+  EXPECT_EQ(StemOf(c.kernel, words), "kiln_tem_fused__lambda__linear");
+  CombinedKernel all;
+  all.parts = {Scale(8, 2).kernel, Scale(8, 2).kernel};
+  all.parts[0].nest.client_nodes = {0};
+  all.parts[1].nest.client_nodes = {4};
+  EXPECT_EQ(StemOf(all, words), "kiln_for_fused_linear_of_another");
+  FlashKernel flash;
+  flash.attention.client_nodes = {4};
+  EXPECT_EQ(StemOf(flash, words), "kiln_tem_fused_linear");
 }
 
 TEST(KernelNames, EqualKernelsOfDifferentBuffersHaveOneSymbol) {

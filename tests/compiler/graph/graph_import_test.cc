@@ -81,6 +81,11 @@ TEST(GraphImport, ANodeIsCalledAsTheClientsProgramHasIt) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->client_operators,
             std::vector<std::string>{"of_no__letters_"});
+  EXPECT_TRUE(graph->client_words.empty());
+  wire.add_kernel_words("layer_norm");
+  graph = ImportGraph(wire);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->client_words, std::vector<std::string>{"layer_norm"});
 }
 
 TEST(GraphImport, ASoundGraphComesInSound) {

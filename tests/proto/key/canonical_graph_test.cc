@@ -30,6 +30,16 @@ TEST(CanonicalGraph, NamesAndStackTracesChangeNothing) {
   EXPECT_EQ(a.graph.SerializeAsString(), b.graph.SerializeAsString());
 }
 
+TEST(CanonicalGraph, WordsThatKernelsAreNamedByChangeIt) {
+  wire::Graph graph = SampleGraph();
+  for (int i = 0; i < graph.nodes_size(); ++i) graph.add_kernel_words("linear");
+  const CanonicalGraph named = Canonical(graph);
+  EXPECT_EQ(named.graph.kernel_words(1), "linear");
+  EXPECT_NE(named.digest, Canonical(SampleGraph()).digest);
+  graph.set_kernel_words(1, "relu");
+  EXPECT_NE(named.digest, Canonical(graph).digest);
+}
+
 TEST(CanonicalGraph, SymbolsAreNumberedAsTheyAppearAndUnusedOnesDropped) {
   const CanonicalGraph canonical = Canonical(SampleGraph());
   ASSERT_EQ(canonical.graph.symbols_size(), 1);
@@ -186,6 +196,12 @@ TEST(CanonicalGraph, MalformedGraphsAreRefusedByName) {
          g.add_constants()->set_data("abc");
          g.mutable_constants(0)->mutable_tensor()->set_dtype(
              wire::DTYPE_FLOAT32);
+       }},
+      {m, "1 words of kernels for",
+       [](auto& g) { g.add_kernel_words("linear"); }},
+      {m, "kernel word 0: name \"\\n\" holds a control character",
+       [](auto& g) {
+         for (int i = 0; i < g.nodes_size(); ++i) g.add_kernel_words("\n");
        }},
       {m, "field 99 unknown to this build",
        [](auto& g) {
