@@ -1,6 +1,6 @@
 """The attention operators that PyTorch has for CUDA are steps of Kiln's graphs.
 
-On the CPU, where PyTorch lacks them, Kiln's own blocks compute them from 2**24 scores on."""
+On the CPU, where PyTorch lacks them, Kiln's own blocks compute them from 2**20 scores on."""
 
 import math
 
