@@ -255,7 +255,8 @@ def graphed(
     def called(inputs: list) -> Sequence:
         run = function.direct(inputs)
         kept = owner()
-        if kept is not None and not facts["integers"] and not recipe.masks:  # which are looked at first
+        # Integers and masks of a call are looked at first, and a trace is of each call.
+        if kept is not None and not (facts["integers"] or recipe.masks or kept.trace):
             kept._run = run
         return run(inputs)
 
