@@ -156,7 +156,7 @@ TEST(GroupIntoUnits, ALongCudaKernelHasAUnitOfItsOwnBeforeTheOthers) {
     for (int i = 0; i < 20; ++i)
       kernels.push_back(Write(Scale(64, 1.0 + i), name));
     KernelSource& longest = kernels[3];
-    longest.text.append(3000, ' ');
+    longest.text.append(5000, ' ');
     const auto units = GroupIntoUnits(kernels, TargetOf(name));
     const std::vector<std::string> alone = {longest.symbol};
     const bool cuda = absl::string_view(name) == "sm_90";
