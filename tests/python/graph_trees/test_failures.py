@@ -119,7 +119,7 @@ def test_programs_that_another_thread_drops_break_no_recording():
     before, called = graphs(lambda x: x + 3), graphs(lambda x: waits(x + 1) * 3)
     x = torch.rand(64, device="cuda")
     for _ in range(3):
-        kept = before(x)
+        before(x)
     called(x)
     del before
     thread = threading.Thread(target=drop)
@@ -128,7 +128,6 @@ def test_programs_that_another_thread_drops_break_no_recording():
         torch.testing.assert_close(called(x), (x + 1) * 6)
     finally:
         thread.join()
-    assert torch.equal(kept, x + 3)
     for step in range(3):
         torch.testing.assert_close(called(x + step), (x + step + 1) * 6)
 
