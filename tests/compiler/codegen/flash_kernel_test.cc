@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -236,7 +236,7 @@ std::vector<std::vector<char>> MemoryOf(const KernelPlan& plan,
     if (buffer.kind != BufferKind::kInput) continue;
     const std::string& bytes =
         *std::get<RefTensor>(inputs.at(buffer.index)).storage;
-    std::copy(bytes.begin(), bytes.end(), memory.back().begin());
+    absl::c_copy(bytes, memory.back().begin());
   }
   return memory;
 }
@@ -292,7 +292,7 @@ class FlashKernels : public testing::Test {
     const std::vector<UnitSource> units = GroupIntoUnits(*sources, target);
     for (const KernelSource& source : *sources) {
       LaunchOnCuda(
-          ImageOf(units, source.symbol, target), source,
+          ImageOf(units, source.symbol), source,
           [&](const SymExpr& e) { return plan.shapes.Hint(e); }, memory,
           source.symbol);
     }
@@ -328,13 +328,13 @@ class FlashKernels : public testing::Test {
 
   // What runs of the unit that defines `symbol`.
   std::string ImageOf(const std::vector<UnitSource>& units,
-                      const std::string& symbol, const Target& target) {
+                      const std::string& symbol) {
     for (const UnitSource& unit : units) {
-      if (!std::count(unit.symbols.begin(), unit.symbols.end(), symbol))
-        continue;
-      // The emulator makes its own of the source.
+      if (!absl::c_linear_search(unit.symbols, symbol)) continue;
+      // The emulator makes its own of the source; a GPU here is of sm_90.
       absl::StatusOr<BuiltObject> built = BuiltObject();
-      if (GpuIsThere()) built = Nvrtc().Build(unit.source, UnitFlags(target));
+      const Target gpu = *TargetFromName("sm_90");
+      if (GpuIsThere()) built = Nvrtc().Build(unit.source, UnitFlags(gpu));
       if (built.ok()) built = BuildToRun(*built, unit.source);
       EXPECT_TRUE(built.ok()) << built.status() << unit.source;
       return built.ok() ? built->image : "";
