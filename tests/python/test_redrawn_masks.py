@@ -217,7 +217,8 @@ def test_calls_of_a_device_graph_are_looked_at_first_where_masks_are_drawn_again
     monkeypatch.setattr(graph_trees.GraphFunction, "direct", lambda function, inputs: list)
 
     class Graph:
-        device, graph_functions, choice, _run = torch.device("cuda"), [], SimpleNamespace(options={}), None
+        device, graph_functions, choice = torch.device("cuda"), [], SimpleNamespace(options={})
+        trace, _run = "", None
 
     graph = Graph()
     called = graph_trees.graphed(
