@@ -265,6 +265,8 @@ def trained(folder, device, compiled, resume=None):
     trainer = transformers.Trainer(
         Model(), arguments, train_dataset=Squares(64), eval_dataset=Squares(16)
     )
+    # So does accelerate.
+    torch.set_float32_matmul_precision("highest")
     trainer.train(resume_from_checkpoint=resume)
     logs = trainer.state.log_history
     losses = [log["loss"] for log in logs if "loss" in log]
