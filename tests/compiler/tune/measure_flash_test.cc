@@ -12,6 +12,7 @@
 #include "compiler/schedule/plan_pipeline.h"
 #include "proto/base/status.h"
 #include "tests/compiler/schedule/plan_check.h"
+#include "tests/compiler/tune/echo_toolchain.h"
 
 namespace kiln {
 namespace {
@@ -29,18 +30,6 @@ constexpr char kAttended[] =
     "_scaled_dot_product_cudnn_attention(%q, %k, %k, none, true)\n"
     "  %dq, %dk, %dv = _scaled_dot_product_cudnn_attention_backward(%g, %q, "
     "%k, %k, %o, %l, %s, %f, none, none, none, 96, 48, 0.0, false)\n}\n";
-
-// Its objects are the sources.
-class EchoToolchain final : public Toolchain {
- public:
-  std::string path() const override { return "echo"; }
-  absl::string_view name() const override { return "echo"; }
-  absl::StatusOr<std::string> Version() override { return "1"; }
-  absl::StatusOr<BuiltObject> Build(absl::string_view source,
-                                    absl::Span<const std::string>) override {
-    return BuiltObject{std::string(source), ""};
-  }
-};
 
 // The third that it is given is fast.
 class ThirdIsFast final : public Stopwatch {

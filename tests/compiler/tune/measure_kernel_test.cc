@@ -15,6 +15,7 @@
 #include "compiler/schedule/plan_pipeline.h"
 #include "proto/base/status.h"
 #include "tests/compiler/schedule/plan_check.h"
+#include "tests/compiler/tune/echo_toolchain.h"
 
 namespace kiln {
 namespace {
@@ -25,18 +26,6 @@ using testing::HasSubstr;
 constexpr char kRowSums[] =
     "graph @rows()(%x: f32[4, 1024]) -> (%y) {\n"
     "  %y = sum.dim_IntList(%x, [1], false)\n}\n";
-
-// Its objects are the sources.
-class EchoToolchain final : public Toolchain {
- public:
-  std::string path() const override { return "echo"; }
-  absl::string_view name() const override { return "echo"; }
-  absl::StatusOr<std::string> Version() override { return "1"; }
-  absl::StatusOr<BuiltObject> Build(absl::string_view source,
-                                    absl::Span<const std::string>) override {
-    return BuiltObject{std::string(source), ""};
-  }
-};
 
 // Gives the times it was told, then 1; keeps what was launched.
 class ToldStopwatch final : public Stopwatch {

@@ -14,6 +14,7 @@
 #include "compiler/loop/lower_graph.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "proto/base/status.h"
+#include "tests/compiler/tune/echo_toolchain.h"
 
 namespace kiln {
 namespace {
@@ -29,18 +30,6 @@ constexpr char kLogits[] =
     "graph @g() on cuda(%x: bf16[8192, 768] align 16, "
     "%w: bf16[50257, 768] align 16) -> (%y) {\n"
     "  %t = t(%w)\n  %y = mm(%x, %t)\n}\n";
-
-// Its objects are the sources.
-class EchoToolchain final : public Toolchain {
- public:
-  std::string path() const override { return "echo"; }
-  absl::string_view name() const override { return "echo"; }
-  absl::StatusOr<std::string> Version() override { return "1"; }
-  absl::StatusOr<BuiltObject> Build(absl::string_view source,
-                                    absl::Span<const std::string>) override {
-    return BuiltObject{std::string(source), ""};
-  }
-};
 
 // Kernels take a second. A call takes ten, or what it is told for calls whose result
 // has this many columns; 0: the library does not take them.
