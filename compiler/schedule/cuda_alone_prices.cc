@@ -16,11 +16,6 @@ constexpr double kL1SectorsPerCycle = 4;
 // Instructions of an access with its address, and of a step of the loop.
 constexpr double kAccess = 3;
 constexpr double kStep = 10;
-// How long a thread takes for the loads of a step, and for each instruction.
-constexpr double kStepLoadNs = 340;
-constexpr double kStepNs = 0.46;
-// Loads are issued for one step only.
-constexpr double kStepApart = 0.3;
 constexpr int kMostRegisters = 168;
 
 }  // namespace
@@ -74,11 +69,11 @@ Price NestCosts::PriceAlone(const CudaColumns& v) const {
   const double slots = double(target_.multiprocessors) * resident;
   // A chip that is not full does not issue all it could.
   const double busy = std::min(1.0, blocks / target_.multiprocessors);
-  price.issue_ns = (instructions * steps + once * threads) /
-                   (chip * kLanesPerCycle * busy);
-  price.latency_ns =
-      std::max(1.0, blocks / slots) * static_cast<double>(reduced_) *
-      (kStepLoadNs + kStepNs * instructions);
+  price.issue_ns =
+      (instructions * steps + once * threads) / (chip * kLanesPerCycle * busy);
+  price.latency_ns = std::max(1.0, blocks / slots) *
+                     static_cast<double>(reduced_) *
+                     (kColumnLoadNs + kColumnNs * instructions);
   return Finish(price, resident * v.across / 32, kStepApart);
 }
 

@@ -12,18 +12,11 @@ namespace kiln {
 
 namespace {
 
-// The share of the lesser costs that is not overlapped when the loads of columns are
-// issued one step at a time. Measured on GELU's backward with its bias sums: 125 us
-// against 87.
-constexpr double kStepApart = 0.3;
 // The extra cost of points whose groups may be partial, since warps take both branches.
 // The same is assumed for stores beside peeled columns.
 constexpr double kPartialPoints = 0.41;
 // Time that a thread takes for an instruction of its group, once the loads are there.
 constexpr double kPointNs = 0.56;
-// Time that a thread of columns takes for the loads of a step, and for an instruction.
-constexpr double kColumnLoadNs = 340;
-constexpr double kColumnNs = 0.46;
 // If the number of rows is symbolic, the loads of a thread wait for one another.
 constexpr double kSymbolicLoads = 5;
 // Of columns with peeled groups: registers that say where a thread's groups begin and
