@@ -13,8 +13,6 @@
 namespace kiln {
 namespace {
 
-constexpr size_t kDigestDigits = 12;
-
 class KeyWriter {
  public:
   KeyWriter(const std::vector<Buffer>& buffers, const ShapeEnv& shapes)

@@ -13,8 +13,6 @@
 namespace kiln {
 namespace {
 
-constexpr size_t kDigestDigits = 12;
-
 class Digester {
  public:
   Digester(const std::vector<Buffer>& buffers, const ShapeEnv& shapes)

@@ -14,7 +14,6 @@ namespace {
 
 using Part = FlashKernel::Part;
 
-constexpr size_t kDigestDigits = 12;
 // Numbers of its results that a thread holds, half of its registers; of the gradients
 // of keys and values more, since all else that they need is little.
 constexpr int64_t kMostSums = 128;

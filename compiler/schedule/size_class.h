@@ -1,8 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_SIZE_CLASS_H_
 #define KILN_COMPILER_SCHEDULE_SIZE_CLASS_H_
 
-// How sizes count in the keys of tuning decisions.
+// How sizes count in the keys of tuning decisions, and how long a key's digest is.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -10,6 +11,8 @@
 #include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
+
+inline constexpr size_t kDigestDigits = 12;  // hexadecimal
 
 // The exponent of the next power of two.
 inline int SizeClass(int64_t n) {

@@ -9,7 +9,6 @@ namespace kiln {
 namespace {
 
 constexpr int64_t kWidest = 16;  // of vectors, in elements
-constexpr size_t kDigestDigits = 12;
 // Results of a reduction of which several blocks may share one: fewer than fill
 // the largest chip.
 constexpr int64_t kFewResults = int64_t{1} << 16;
