@@ -14,6 +14,7 @@
 #include "compiler/schedule/align_remedies.h"
 #include "compiler/schedule/align_ways.h"
 #include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/interleave_rows.h"
 #include "compiler/schedule/pad_rows.h"
 #include "compiler/schedule/split_contraction.h"
 
@@ -99,8 +100,15 @@ class Aligner {
   }
 
   void Apply(Contraction c, const AlignRemedy& remedy) {
-    if (remedy.interleaved.has_value()) {
-      AddInterleaved(*remedy.interleaved);
+    if (remedy.interleaves) {
+      const auto sum = static_cast<uint32_t>(c.extents.size() - 1);
+      for (size_t place = 0; place < c.operands.size(); ++place) {
+        if (remedy.turned[place]) {
+          c.operands[place].view =
+              CopyOf(c.operands[place], sum, c, remedy.widened);
+        }
+      }
+      AddInterleaved(InterleaveRows(c).value());
       return;
     }
     std::optional<View> result;  // as it was
@@ -109,9 +117,9 @@ class Aligner {
       ContractionOperand& operand = c.operands[place];
       if (place == c.written) {
         result = operand.view;
-        operand.view = AlignedLike(operand, remedy.widened);
+        operand.view = AlignedLike(operand, *RowAxis(operand), remedy.widened);
       } else {
-        operand.view = CopyOf(operand, c, remedy.widened);
+        operand.view = CopyOf(operand, *RowAxis(operand), c, remedy.widened);
       }
     }
     for (size_t axis = 0; axis < c.extents.size(); ++axis)
@@ -129,7 +137,8 @@ class Aligner {
       program_.steps.push_back(part);
     for (Contraction edge : parts.edges) {
       const View due = edge.result().view;
-      edge.result().view = AlignedLike(edge.result(), {});
+      edge.result().view =
+          AlignedLike(edge.result(), *RowAxis(edge.result()), {});
       const View from = edge.result().view;
       program_.steps.push_back(edge);
       AddCopy(from, due, edge);
@@ -156,26 +165,15 @@ class Aligner {
     for (Contraction& part : small) program_.steps.push_back(std::move(part));
   }
 
-  // A new temporary with aligned rows for the operand, which lie as its own do, of the
-  // sizes that its axes get.
-  View AlignedLike(const ContractionOperand& operand,
+  // A new temporary for the operand, of the sizes that its axes get, with aligned rows
+  // along the axis `row`.
+  View AlignedLike(ContractionOperand operand, uint32_t row,
                    const std::vector<int64_t>& widened) {
-    View view = operand.view;
-    const uint32_t row = *RowAxis(operand);
-    for (size_t d = 0; d < view.sizes.size(); ++d)
+    for (size_t d = 0; d < operand.view.sizes.size(); ++d)
       if (const int64_t size = Widened(operand.index[d], widened); size > 0)
-        view.sizes[d] = size;
-    SymExpr stride = 1;
-    for (const bool is_row : {true, false}) {
-      for (size_t d = view.sizes.size(); d-- > 0;) {
-        if ((operand.index[d] == SymExpr::Axis(row)) != is_row) continue;
-        const SymExpr& size = view.sizes[d];
-        view.strides[d] = stride;
-        stride =
-            is_row ? PaddedStride(size.constant(), view.dtype) : stride * size;
-      }
-    }
-    view.offset = 0;
+        operand.view.sizes[d] = size;
+    LayOutRows(operand, row);
+    View view = std::move(operand.view);
     Buffer buffer;
     buffer.name = absl::StrCat("buf", program_.buffers.size());
     buffer.dtype = view.dtype;
@@ -195,10 +193,11 @@ class Aligner {
                : 0;
   }
 
-  // The operand's view with aligned rows. Products that read the same elements, as
-  // they are or transposed, share a copy: a gradient is read both ways.
-  View CopyOf(const ContractionOperand& operand, const Contraction& c,
-              const std::vector<int64_t>& widened) {
+  // The operand's view in a copy with aligned rows along the axis `row`. Products that
+  // read the same elements, as they are or transposed, share a copy: a gradient is read
+  // both ways.
+  View CopyOf(const ContractionOperand& operand, uint32_t row,
+              const Contraction& c, const std::vector<int64_t>& widened) {
     const View& view = operand.view;
     std::vector<size_t> order(view.sizes.size());  // the widest stride first
     std::iota(order.begin(), order.end(), size_t{0});
@@ -214,7 +213,8 @@ class Aligner {
       ordered.index[i] = operand.index[order[i]];
       absl::StrAppend(&key, ",", ordered.view.sizes[i].ToString(), "*",
                       ordered.view.strides[i].ToString(), "/",
-                      Widened(ordered.index[i], widened));
+                      Widened(ordered.index[i], widened),
+                      ordered.index[i] == SymExpr::Axis(row) ? " row" : "");
     }
     const bool stays =
         writers_[view.buffer] <=
@@ -223,7 +223,7 @@ class Aligner {
     if (const auto known = copies_.find(key); stays && known != copies_.end()) {
       copy = known->second;
     } else {
-      copy = AlignedLike(ordered, widened);
+      copy = AlignedLike(ordered, row, widened);
       View narrow = copy;
       narrow.sizes = ordered.view.sizes;
       AddCopy(ordered.view, narrow, c);

@@ -20,8 +20,8 @@ namespace kiln {
 //   rows    Rows of a temporary get a longer stride. An input or a result, whose layout
 //           is fixed, is copied to or from such a temporary.
 //   result  If rows of the result have an odd length, several products can write it,
-//           each the rows with one alignment (interleave_rows.h). Done if that costs
-//           less than a copy.
+//           each the rows with one alignment (interleave_rows.h), from factors with
+//           rows along the sum. Done if that costs less than copies.
 //   sizes   Sizes are peeled: one product takes the whole vectors, a small second one
 //           the rest of the rows, columns or sum. If all operands that have the axis
 //           are copied, or copying them costs less, the copies are made of whole

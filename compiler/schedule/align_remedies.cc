@@ -6,6 +6,7 @@
 #include "compiler/loop/index_expr.h"
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/contraction_loops.h"
+#include "compiler/schedule/interleave_rows.h"
 #include "compiler/schedule/pad_rows.h"
 
 namespace kiln {
@@ -136,48 +137,69 @@ class RemedyFinder {
     return remedy;
   }
 
-  // Another way where the result alone is to be copied.
+  // Another way where the result is to be copied. Each part reads other columns, so
+  // rows along them would begin anywhere: such a factor is copied with rows along the
+  // sum.
   std::optional<AlignRemedy> Interleaved(const Contraction& c,
                                          const AlignRemedy& remedy) const {
+    const auto sum = static_cast<uint32_t>(c.extents.size() - 1);
+    AlignRemedy out;
+    Contraction turned = c;
+    out.costs = -TimeOf(c, 1);
     for (size_t place = 0; place < c.operands.size(); ++place) {
-      if (remedy.copied[place] != (place == c.written) ||
-          remedy.stride[place].has_value()) {
+      if (remedy.stride[place].has_value()) return std::nullopt;
+      if (place == c.written) {
+        if (!remedy.copied[place]) return std::nullopt;
+        continue;
+      }
+      const ContractionOperand& factor = c.operands[place];
+      if (RowAxis(factor) == sum) {
+        if (remedy.copied[place]) return std::nullopt;
+        continue;
+      }
+      if (!c.extents[sum].is_constant() ||
+          !PlaceOf(factor.view, program_).has_value()) {
         return std::nullopt;
       }
+      out.turned[place] = true;
+      out.costs += TimeToMove(2 * BytesOf(factor.view));
+      LayOutRows(turned.operands[place], sum);
     }
-    std::optional<InterleavedProduct> parts = InterleaveRows(c);
+    const std::optional<InterleavedProduct> parts = InterleaveRows(turned);
     if (!parts.has_value()) return std::nullopt;
-    double more = -TimeOf(c, 1);
     for (const Contraction& part : parts->aligned) {
-      if (!IsAligned(part)) return std::nullopt;
-      more += TimeOf(part, 1) + kLaunchNs;
+      if (!IsAligned(part, out.turned)) return std::nullopt;
+      out.costs += TimeOf(part, 1) + kLaunchNs;
     }
     for (const Contraction& edge : parts->edges) {
       if (!PlaceOf(edge.result().view, program_).has_value())
         return std::nullopt;
-      more += TimeOf(edge, 1) + kLaunchNs +
-              TimeToMove(2 * BytesOf(edge.result().view));
+      out.costs += TimeOf(edge, 1) + kLaunchNs +
+                   TimeToMove(2 * BytesOf(edge.result().view));
     }
-    AlignRemedy interleaved;
-    interleaved.peeled.resize(c.extents.size());
-    interleaved.widened.resize(c.extents.size());
-    interleaved.interleaved = std::move(parts);
-    interleaved.costs = more;
-    return interleaved;
+    out.peeled.resize(c.extents.size());
+    out.widened.resize(c.extents.size());
+    out.interleaves = true;
+    return out;
   }
 
-  bool IsAligned(const Contraction& c) const {
-    return std::all_of(
-        c.operands.begin(), c.operands.end(),
-        [&](const ContractionOperand& operand) {
-          const std::optional<uint32_t> row = RowAxis(operand);
-          return row.has_value() && c.extents[*row].is_constant() &&
-                 c.extents[*row].constant() %
-                         RowAlignment(operand.view.dtype) ==
-                     0 &&
-                 HasAlignedRows(operand.view,
-                                program_.buffers[operand.view.buffer]);
-        });
+  // `copied`: operands whose views stand for copies that are yet to be made.
+  bool IsAligned(const Contraction& c,
+                 const std::array<bool, 3>& copied) const {
+    for (size_t place = 0; place < c.operands.size(); ++place) {
+      const ContractionOperand& operand = c.operands[place];
+      const std::optional<uint32_t> row = RowAxis(operand);
+      if (!row.has_value() || !c.extents[*row].is_constant() ||
+          c.extents[*row].constant() % RowAlignment(operand.view.dtype) != 0) {
+        return false;
+      }
+      if (!copied[place] &&
+          !HasAlignedRows(operand.view,
+                          program_.buffers[operand.view.buffer])) {
+        return false;
+      }
+    }
+    return true;
   }
 
   // The stride that aligns the view by its buffer's rows alone.
@@ -333,6 +355,22 @@ bool HasAlignedRows(const View& view, const Buffer& buffer) {
   }
   return true;
 }
+
+void LayOutRows(ContractionOperand& operand, uint32_t row) {
+  View& view = operand.view;
+  SymExpr stride = 1;
+  for (const bool is_row : {true, false}) {
+    for (size_t d = view.sizes.size(); d-- > 0;) {
+      if ((operand.index[d] == SymExpr::Axis(row)) != is_row) continue;
+      const SymExpr& size = view.sizes[d];
+      view.strides[d] = stride;
+      stride =
+          is_row ? PaddedStride(size.constant(), view.dtype) : stride * size;
+    }
+  }
+  view.offset = 0;
+}
+
 DimVector AxesOver(const View& view, DimVector& extents) {
   DimVector at;
   for (const SymExpr& size : view.sizes) {

@@ -12,7 +12,6 @@
 #include "compiler/loop/contraction.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/schedule/align_contractions.h"
-#include "compiler/schedule/interleave_rows.h"
 
 namespace kiln {
 
@@ -25,8 +24,10 @@ struct AlignRemedy {
   // By axis: the size, of whole vectors, that it gets in the copies of all operands
   // that have it; 0: its own.
   std::vector<int64_t> widened;
-  // Instead of all of these.
-  std::optional<InterleavedProduct> interleaved;
+  // Instead of all of these: several products, each of rows with one alignment
+  // (interleave_rows.h), that read these factors from copies with rows along the sum.
+  bool interleaves = false;
+  std::array<bool, 3> turned = {};
   double costs = 0;  // ns, beside the product itself
 };
 
@@ -48,6 +49,9 @@ std::vector<AlignRemedy> RemediesOf(const Contraction& contraction,
 std::optional<uint32_t> RowAxis(const ContractionOperand& operand);
 
 bool HasAlignedRows(const View& view, const Buffer& buffer);
+
+// Lays the operand's view out anew: dense, its rows along the axis `row` and aligned.
+void LayOutRows(ContractionOperand& operand, uint32_t row);
 
 // The axes of a nest over the view: one for each dimension of more than a point.
 DimVector AxesOver(const View& view, DimVector& extents);

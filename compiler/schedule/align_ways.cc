@@ -13,7 +13,7 @@ namespace {
 constexpr absl::string_view kPlain = "plain";
 
 std::string NameOf(const AlignRemedy& remedy) {
-  if (remedy.interleaved.has_value()) return "interleave";
+  if (remedy.interleaves) return "interleave";
   const bool peels = std::any_of(remedy.peeled.begin(), remedy.peeled.end(),
                                  [](const auto& at) { return at.has_value(); });
   const bool widens = std::any_of(remedy.widened.begin(), remedy.widened.end(),
@@ -28,7 +28,7 @@ std::string WordsOf(const AlignWay& way) {
   if (!way.remedy.has_value()) return out;
   for (size_t place = 0; place < way.remedy->stride.size(); ++place) {
     absl::StrAppend(&out, " ", way.remedy->stride[place].value_or(0), " ",
-                    way.remedy->copied[place]);
+                    way.remedy->copied[place], " ", way.remedy->turned[place]);
   }
   for (const std::optional<int64_t>& at : way.remedy->peeled)
     absl::StrAppend(&out, " ", at.value_or(0));
@@ -43,7 +43,7 @@ std::string KeyOf(const Contraction& c, const LoopProgram& program,
   std::string words;
   for (const AlignWay& way : ways) absl::StrAppend(&words, WordsOf(way), "\n");
   // The version rises when equal words come to mean other ways.
-  return WayKeyOf("align", absl::StrCat("kiln ways to align 1\n", words), c,
+  return WayKeyOf("align", absl::StrCat("kiln ways to align 2\n", words), c,
                   program.buffers, program.shapes, target);
 }
 

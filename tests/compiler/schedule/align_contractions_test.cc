@@ -172,6 +172,26 @@ TEST(AlignContractions, ALargeResultOfOddRowsIsNotCopied) {
                                  SlowMemory());
   EXPECT_EQ(StepsOf(even.program), std::make_pair(4, 3))
       << ToText(even.program);
+  // Factors with rows along the result's are copied with rows along the sum.
+  const Aligned turned = AlignedOf(R"(
+      graph @turned() on cuda(%a: bf16[64, 24] align 16, %b: bf16[24, 253])
+          -> (%y) {
+        %y = mm(%a, %b)
+      })",
+                                   SlowMemory());
+  EXPECT_EQ(StepsOf(turned.program), std::make_pair(10, 3))
+      << ToText(turned.program);
+  // One on aligned rows too, since each product begins at another column.
+  const Aligned both = AlignedOf(R"(
+      graph @both() on cuda(%a: bf16[24, 64] align 16,
+                            %b: bf16[24, 253] strides [256, 1] align 16)
+          -> (%y) {
+        %t = t(%a)
+        %y = mm(%t, %b)
+      })",
+                                 SlowMemory());
+  EXPECT_EQ(StepsOf(both.program), std::make_pair(10, 4))
+      << ToText(both.program);
 }
 
 TEST(AlignContractions, RowsThatNobodySeesGetALongerStride) {
