@@ -94,6 +94,15 @@ class Arrows(unittest.TestCase):
         ]
         self.assertEqual(faults, [], "\n".join(faults))
 
+    def test_every_test_in_ir_text_is_run(self):
+        faults = [
+            f"{file}: no ir_tests of its folder names it"
+            for file in FILES
+            if file.startswith("tests/") and file.endswith(".ir")
+            if f'"{os.path.basename(file)}"' not in read(os.path.join(os.path.dirname(file), "BUILD.bazel"))
+        ]
+        self.assertEqual(faults, [], "\n".join(faults))
+
     def test_every_library_of_the_system_is_used_by_a_target(self):
         system = "deploy/bazel/system"
         named = "".join(
