@@ -22,6 +22,7 @@
 #include "compiler/schedule/kernel_labels.h"
 #include "compiler/schedule/kernel_plan_text.h"
 #include "compiler/schedule/kernel_plan_verifier.h"
+#include "compiler/schedule/flatten_program.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "proto/base/status.h"
 #include "proto/plan/plan_text.h"

@@ -20,6 +20,7 @@
 #include "compiler/schedule/choose_variant.h"
 #include "compiler/schedule/combine_nests.h"
 #include "compiler/schedule/flash_configs.h"
+#include "compiler/schedule/flatten_program.h"
 #include "compiler/schedule/fuse_epilogues.h"
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/inline_producers.h"
@@ -32,7 +33,7 @@
 #include "compiler/schedule/one_pass_form.h"
 #include "compiler/schedule/pad_in_place.h"
 #include "compiler/schedule/plan_buffers.h"
-#include "compiler/schedule/write_calls.h"
+#include "compiler/schedule/sink_kernels.h"
 #include "proto/base/status.h"
 #include "proto/base/tuned_line.h"
 
@@ -275,6 +276,12 @@ absl::StatusOr<Changed> RunCombineKernels(KernelPlan& plan,
   return Changed::kYes;
 }
 
+absl::StatusOr<Changed> RunSinkKernels(KernelPlan& plan, const PassEnv&) {
+  if (SinkKernels(plan) == 0) return Changed::kNo;
+  LabelKernels(plan);
+  return Changed::kYes;
+}
+
 absl::StatusOr<Changed> RunAddWorkspaces(KernelPlan& plan, const PassEnv&) {
   AddWorkspaces(plan);
   return Changed::kYes;
@@ -297,6 +304,8 @@ constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"pin_decisions", RunPinDecisions},
     // After variants: only pointwise kernels share a launch.
     {"combine_kernels", RunCombineKernels},
+    // After kernels that share a launch have found each other.
+    {"sink_kernels", RunSinkKernels},
     // Before buffers are placed: partial results need memory.
     {"add_workspaces", RunAddWorkspaces},
     {"plan_buffers", RunPlanBuffers},
@@ -319,40 +328,6 @@ const IrInspection<KernelPlan> kPlanInspection = {
 
 absl::Span<const Pass<LoopProgram>> LoopPipeline() { return kLoopPasses; }
 absl::Span<const Pass<KernelPlan>> KernelPipeline() { return kKernelPasses; }
-
-KernelPlan FlattenAddresses(LoopProgram program) {
-  KernelPlan plan;
-  plan.name = std::move(program.name);
-  plan.outputs = std::move(program.outputs);
-  plan.mutated_inputs = std::move(program.mutated_inputs);
-  plan.client_words = std::move(program.client_words);
-  plan.tuned = std::move(program.tuned);
-  for (Buffer& buffer : program.buffers)
-    plan.buffers.push_back(FlatBuffer(buffer));
-  plan.placements.resize(plan.buffers.size());
-  for (LoopStep& step : program.steps) {
-    if (auto* nest = std::get_if<LoopNest>(&step)) {
-      FlattenAddresses(*nest, program.buffers);
-      plan.steps.push_back(PlannedKernel{.nest = std::move(*nest)});
-    } else if (const auto* sums = std::get_if<Contraction>(&step)) {
-      plan.steps.push_back(CallOf(*sums, program.buffers));
-    } else if (const auto* attention = std::get_if<Attention>(&step)) {
-      if (attention->own) {
-        for (FlashKernel& kernel : FlashKernelsOf(*attention))
-          plan.steps.push_back(std::move(kernel));
-      } else {
-        plan.steps.push_back(CallOf(*attention));
-      }
-    } else if (const auto* order = std::get_if<RowOrder>(&step)) {
-      plan.steps.push_back(CallOf(*order));
-    } else {
-      plan.steps.push_back(std::get<Fill>(step));
-    }
-  }
-  plan.shapes = std::move(program.shapes);
-  LabelKernels(plan);
-  return plan;
-}
 
 absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
                                      std::vector<PassRecord>& records) {

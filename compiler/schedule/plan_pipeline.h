@@ -23,12 +23,6 @@ absl::Span<const Pass<KernelPlan>> KernelPipeline();
 extern const IrInspection<LoopProgram> kLoopInspection;
 extern const IrInspection<KernelPlan> kPlanInspection;
 
-// Between the two: a kernel for each nest, over flat buffers, unmapped, and
-// without places in the arena. Flat buffers have one dimension, stride 1, and
-// are as long as their memory; a load or store then has one index, the
-// element's address. Views of library calls and outputs keep their shapes.
-KernelPlan FlattenAddresses(LoopProgram program);
-
 // Runs both pipelines: makes kernels of a loop program.
 //
 // Errors: INTERNAL when a step breaks an invariant of loop_verifier.h.
