@@ -51,7 +51,8 @@ std::string CudaBody::WideLoadText(ScalarId id) const {
 // reads somewhere; empty where this is not known.
 std::string CudaBody::WithinText(ScalarId load) const {
   const SymExpr& offset = facts.load_offset[load];
-  if (!GrowsWithAxes(offset)) return "";
+  // A mask may be there to keep the load from its ends.
+  if (!nest.body[load].args.empty() || !GrowsWithAxes(offset)) return "";
   const auto at = [&](bool last) {
     return offset.Substitute([&](Var var) {
       if (var.kind != Var::Kind::kAxis) return SymExpr::Of(var);

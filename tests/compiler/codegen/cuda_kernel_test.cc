@@ -148,6 +148,40 @@ TEST(CudaKernel, SumsDownColumnsOfOddRows) {
   }
 }
 
+// A mask keeps a load from what lies behind the buffer, where it would read at a point
+// that has none. The rows' last groups are not loaded as a whole there.
+TEST(CudaKernel, MasksKeepWholeGroupsOfOddRowsInside) {
+  const auto has_next = [](NestCase& c, uint32_t row) {
+    return c.Op(ScalarOp::kLt,
+                {c.Index(A(row)), c.Constant(DType::kInt64, 76)});
+  };
+  {
+    NestCase c;
+    const uint32_t j = c.Axis(131), r = c.Axis(77, true);
+    const BufferId x = c.In(kBF16, {77, 131}), y = c.In(kBF16, {77, 131});
+    const BufferId z = c.Out(kF32, {131});
+    const ScalarId next = c.MaskedLoad(x, {A(r) + 1, A(j)}, has_next(c, r), 0);
+    const ScalarId v =
+        c.Op(ScalarOp::kAdd,
+             {c.Cast(kF32, next), c.Cast(kF32, c.Load(y, {A(r), A(j)}))});
+    c.Store(z, {A(j)}, c.Reduce(ReduceOp::kSum, v));
+    c.CheckVariants(TargetKind::kCuda, kSums);
+  }
+  {
+    NestCase c;
+    const uint32_t i = c.Axis(77), j = c.Axis(131);
+    const BufferId x = c.In(kBF16, {77, 131}), y = c.In(kBF16, {131, 77});
+    const BufferId z = c.Out(kBF16, {77, 131});
+    const ScalarId next =
+        c.MaskedLoad(x, {A(i) + 1, A(j)}, has_next(c, i), -1.5);
+    const ScalarId v =
+        c.Op(ScalarOp::kAdd,
+             {c.Cast(kF32, next), c.Cast(kF32, c.Load(y, {A(j), A(i)}))});
+    c.Store(z, {A(i), A(j)}, c.Cast(kBF16, v));
+    c.CheckVariants(TargetKind::kCuda, 0);
+  }
+}
+
 // Each run of the last axis has a partial group at either end, which needs a place
 // of its own.
 TEST(CudaKernel, HoldsTheGroupsOfRowsOverTwoAxes) {
