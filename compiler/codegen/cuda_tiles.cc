@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/load_ahead.h"
-#include "compiler/schedule/tile_accesses.h"
+#include "compiler/schedule/tile_walks.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -14,19 +14,19 @@ namespace {
 class TileWriter {
  public:
   TileWriter(CudaBody& body, const CudaTiles& variant)
-      : v_(variant),
-        body_(body),
+      : body_(body),
         facts_(body.facts),
         nest_(body.nest),
         out_(body.out),
-        across_(static_cast<uint32_t>(variant.axis)),
-        last_(body.facts.num_outer - 1),
-        along_{variant.vector, variant.edge / variant.vector, variant.depth},
-        deep_{variant.across, variant.depth / variant.across, variant.edge} {}
+        walks_(
+            WalksOf(variant, body.nest, body.facts, body.buffers, body.shapes)),
+        along_{walks_.along_last()},
+        deep_{walks_.along_other()} {
+    body.loads_past_ends = variant.peel != 0;
+  }
 
   absl::Status Run(const KernelPasses& passes, SymExpr& grid) {
-    const TileAccesses tiled = AccessesAcross(nest_, facts_, body_.buffers,
-                                              across_, v_.edge, v_.depth);
+    const TileAccesses& tiled = walks_.through;
     Place(grid);
     std::vector<std::string> loads(nest_.body.size());
     std::vector<std::string> stores(nest_.stores.size());
@@ -34,22 +34,22 @@ class TileWriter {
     for (uint32_t s : tiled.stores) stores[s] = Tile(Dtype(s));
 
     // All loads are under way before the first value is used.
-    body_.SetVectors({across_, v_.across, 0, false});
+    body_.SetVectors(walks_.other.vectors);
     const std::vector<std::string> packs = LoadAcross(tiled.loads);
-    body_.SetVectors({last_, v_.vector, 0, false});
+    body_.SetVectors(walks_.last.vectors);
     LoadsAhead ahead(body_, passes.last, loads);
     if (!ahead.loads().empty()) {
-      ahead.Declare(along_.steps());
-      OpenAlong();
+      ahead.Declare(along_.walk.Steps());
+      Open(along_);
       ahead.Load(along_.Step());
-      CloseBoth();
+      Close();
     }
-    body_.SetVectors({across_, v_.across, 0, false});
+    body_.SetVectors(walks_.other.vectors);
     PutAcross(tiled.loads, packs, loads);
     out_.Line("__syncthreads();");
 
-    body_.SetVectors({last_, v_.vector, 0, false});
-    OpenAlong();
+    body_.SetVectors(walks_.last.vectors);
+    Open(along_);
     ahead.Read(along_.Step());
     for (ScalarId id : tiled.loads)
       body_.ReadCell(id, absl::StrCat(loads[id], "[", along_.Inside(), "][",
@@ -64,8 +64,9 @@ class TileWriter {
                   "] = ", body_.Text(nest_.stores[s].value), ";");
       return absl::OkStatus();
     };
-    RETURN_IF_ERROR(body_.WriteGroup({passes.last, plain, then, ""}));
-    CloseBoth();
+    // The tile has places for whole groups.
+    RETURN_IF_ERROR(body_.WriteGroup({passes.last, plain, then, "", true}));
+    Close();
 
     if (tiled.stores.empty()) return absl::OkStatus();
     out_.Line("__syncthreads();");
@@ -74,24 +75,48 @@ class TileWriter {
   }
 
  private:
-  // Threads side by side run along one axis, each with `width` elements, and go
-  // through the tile's `length` points of the other axis in steps.
+  // A walk in the words of the kernel, whose loop counts `k`.
   struct Walk {
-    int width, side, length;
+    TileWalk walk;
 
-    int rows() const { return kTileThreads / side; }
-    int steps() const { return length / rows(); }
-    std::string Step() const { return absl::StrCat("k / ", rows()); }
-    // Where the thread's first element stands among the tile's, along the axis of
-    // the threads side by side and along the other.
-    std::string First() const {
-      return absl::StrCat("(int)threadIdx.x % ", side, " * ", width);
+    const TileSide& side() const { return walk.side; }
+    const TileSide& rows() const { return walk.rows; }
+    int width() const { return side().vectors.width; }
+    int Stride() const {
+      return walk.IsEven() ? kTileThreads / side().Groups() : kTileThreads;
     }
+    int End() const { return walk.Steps() * Stride(); }
+    std::string Step() const { return absl::StrCat("k / ", Stride()); }
+    std::string Thread() const {
+      return walk.IsEven() ? "(int)threadIdx.x" : "n";
+    }
+    // The thread's group in its row, and its row.
+    std::string Group() const {
+      return absl::StrCat(Thread(), " % ", side().Groups());
+    }
+    std::string Row() const {
+      return absl::StrCat(Thread(), " / ", side().Groups(),
+                          walk.IsEven() ? " + k" : "");
+    }
+    // Where the group's first element, counted from the tile's first, and the row are.
+    std::string First() const {
+      return absl::StrCat(Group(), " * ", width(),
+                          side().RowsAreShifted() ? " - shift" : "");
+    }
+    std::string RowFromFirst() const {
+      return absl::StrCat(Row(), Plus(-rows().Before()));
+    }
+    // Their places in shared memory; that of element `e`, if a group has several.
     std::string Inside() const {
-      return absl::StrCat(First(), width > 1 ? " + e" : "");
+      return absl::StrCat(First(), Plus(side().Lead()),
+                          width() > 1 ? " + e" : "");
     }
     std::string Beside() const {
-      return absl::StrCat("(int)threadIdx.x / ", side, " + k");
+      return absl::StrCat(Row(), Plus(rows().Lead() - rows().Before()));
+    }
+    static std::string Plus(int n) {
+      if (n == 0) return "";
+      return n > 0 ? absl::StrCat(" + ", n) : absl::StrCat(" - ", -n);
     }
   };
 
@@ -99,13 +124,13 @@ class TileWriter {
     return body_.buffers[nest_.stores[s].buffer].dtype;
   }
 
-  // A row for each point of the last axis, a word longer than the tile is deep, so
-  // that a column's cells lie in different banks.
+  // A row for each place on the last axis, a word longer than it needs, so that a
+  // column's cells lie in different banks.
   std::string Tile(DType dtype) {
     const std::string name = body_.Fresh("s_");
     const int64_t pad = std::max<int64_t>(1, 4 / SizeInBytes(dtype));
-    out_.Line("__shared__ ", CTypeName(dtype), " ", name, "[", v_.edge, "][",
-              v_.depth + pad, "];");
+    out_.Line("__shared__ ", CTypeName(dtype), " ", name, "[",
+              walks_.last.Places(), "][", walks_.other.Places() + pad, "];");
     return name;
   }
 
@@ -115,16 +140,21 @@ class TileWriter {
     out_.Line("unsigned q = blockIdx.x;");
     grid = 1;
     for (uint32_t axis = facts_.num_outer; axis-- > 0;) {
-      const bool tiled = axis == last_ || axis == across_;
-      const int edge = axis == last_ ? v_.edge : v_.depth;
+      const TileSide* side = axis == walks_.last.axis    ? &walks_.last
+                             : axis == walks_.other.axis ? &walks_.other
+                                                         : nullptr;
+      // Where the border follows groups, it is before the axis' end in some rows.
       const SymExpr count =
-          tiled ? CeilDiv(facts_.extents[axis], edge) : facts_.extents[axis];
+          side != nullptr
+              ? CeilDiv(facts_.extents[axis] + int64_t{side->Before()},
+                        int64_t{side->length})
+              : facts_.extents[axis];
       grid = grid * count;
       const std::string n = absl::StrCat("(unsigned)", body_.Index(count));
       const std::string part = axis == 0 ? "q" : absl::StrCat("(q % ", n, ")");
-      if (tiled) {
+      if (side != nullptr) {
         out_.Line("const ", type, " first", axis, " = (", type, ")", part,
-                  " * ", edge, ";");
+                  " * ", side->length, ";");
       } else {
         out_.Line("const ", type, " ", CudaBody::AxisName(axis), " = (", type,
                   ")", part, ";");
@@ -133,9 +163,68 @@ class TileWriter {
     }
   }
 
-  // --- Threads side by side run along the other axis.
+  // Opens the loop over the thread's groups and declares where the group is, if there
+  // is one.
+  void Open(const Walk& walk) {
+    const TileSide& side = walk.side();
+    const TileSide& rows = walk.rows();
+    const char* type = body_.index_type();
+    const std::string row = CudaBody::AxisName(rows.axis);
+    const std::string at = CudaBody::AxisName(side.axis);
+    const std::string extent = body_.Index(facts_.extents[side.axis]);
+    out_.Line("#pragma unroll");
+    out_.Open("for (int k = 0; k < ", walk.End(), "; k += ", walk.Stride(),
+              ")");
+    if (!walk.walk.IsEven()) out_.Line("const int n = (int)threadIdx.x + k;");
+    out_.Line("const ", type, " ", row, " = first", rows.axis, " + ",
+              walk.RowFromFirst(), ";");
+    out_.Open("if (",
+              walk.walk.IsEven()
+                  ? ""
+                  : absl::StrCat("n < ", walk.walk.Groups(), " && "),
+              rows.Before() > 0 ? row + " >= 0 && " : "", row, " < ",
+              body_.Index(facts_.extents[rows.axis]), ")");
+    if (side.RowsAreShifted())
+      out_.Line("const int shift = (int)((unsigned)(",
+                body_.Index(side.vectors.rest), ") & ", walk.width() - 1,
+                "u);");
+    out_.Line("const ", type, " ", at, " = first", side.axis, " + ",
+              walk.First(), ";");
+    if (!side.vectors.cut) {
+      out_.Open("if (", at, " < ", extent, ")");
+      return;
+    }
+    PartOfGroup(walk, at, extent);
+    out_.Open("if (hi > lo)");
+  }
 
-  void OpenAcross() { Open(deep_, deep_.First(), deep_.Beside()); }
+  // Declares which elements of the group that begins at `at` are the tile's.
+  void PartOfGroup(const Walk& walk, const std::string& at,
+                   const std::string& extent) {
+    const TileSide& side = walk.side();
+    std::string lo = "0", end = extent;
+    if (side.RowsAreShifted() && side.follows) {
+      lo = absl::StrCat(at, " >= 0 ? 0 : (int)-", at);
+    } else if (side.RowsAreShifted()) {
+      lo = absl::StrCat(walk.Group(), " == 0 ? shift : 0");
+      end = absl::StrCat("end", side.axis);
+      const std::string first = absl::StrCat("first", side.axis);
+      out_.Line("const ", body_.index_type(), " ", end, " = ", extent, " - ",
+                first, " < ", side.length, " ? ", extent, " : ", first, " + ",
+                side.length, ";");
+    }
+    out_.Line("const int lo = ", lo, ";");
+    out_.Line("const int hi = ", end, " - ", at, " >= ", walk.width(), " ? ",
+              walk.width(), " : (int)(", end, " - ", at, ");");
+  }
+
+  void Close() {
+    out_.Close();
+    out_.Close();
+    out_.Close();
+  }
+
+  // --- Threads side by side run along the other axis.
 
   // Loads into packs, whose names are returned.
   std::vector<std::string> LoadAcross(const std::vector<ScalarId>& ids) {
@@ -143,13 +232,13 @@ class TileWriter {
     if (ids.empty()) return packs;
     for (ScalarId id : ids) {
       packs.push_back(body_.Fresh("l"));
-      out_.Line(body_.PackType(id), " ", packs.back(), "[", deep_.steps(),
+      out_.Line(body_.PackType(id), " ", packs.back(), "[", deep_.walk.Steps(),
                 "] = {};");
     }
-    OpenAcross();
+    Open(deep_);
     for (size_t i = 0; i < ids.size(); ++i)
       body_.LoadAhead(ids[i], absl::StrCat(packs[i], "[", deep_.Step(), "]"));
-    CloseBoth();
+    Close();
     return packs;
   }
 
@@ -157,72 +246,57 @@ class TileWriter {
                  const std::vector<std::string>& packs,
                  const std::vector<std::string>& tiles) {
     if (ids.empty()) return;
-    OpenAcross();
+    Open(deep_);
     for (size_t i = 0; i < ids.size(); ++i) {
       out_.Line("#pragma unroll");
-      out_.Line("for (int e = 0; e < ", v_.across, "; ++e) ", tiles[ids[i]],
-                "[", deep_.Beside(), "][", deep_.First(), " + e] = k_at(",
-                packs[i], "[", deep_.Step(), "], e);");
+      out_.Line("for (int e = 0; e < ", deep_.width(), "; ++e) ",
+                Cell(tiles[ids[i]]), " = k_at(", packs[i], "[", deep_.Step(),
+                "], e);");
     }
-    CloseBoth();
+    Close();
   }
 
   void StoreAcross(const std::vector<uint32_t>& ids,
                    const std::vector<std::string>& tiles) {
-    body_.SetVectors({across_, v_.across, 0, false});
-    OpenAcross();
+    body_.SetVectors(walks_.other.vectors);
+    const bool cut = body_.vectors.cut;
+    Open(deep_);
     for (uint32_t s : ids) {
       const SymExpr& offset = facts_.store_offset[s];
       const Buffer& buffer = body_.buffers[nest_.stores[s].buffer];
       const std::string to = absl::StrCat(
           body_.BufferName(nest_.stores[s].buffer), " + ", body_.Index(offset));
-      const std::string cell = absl::StrCat(tiles[s], "[", deep_.Beside(), "][",
-                                            deep_.First(), " + e]");
+      const std::string cell = Cell(tiles[s]);
+      const std::string each =
+          absl::StrCat("for (int e = 0; e < ", deep_.width(), "; ++e) ");
       if (IsWideAccess(buffer, offset, body_.vectors, facts_) &&
-          v_.across > 1) {
+          deep_.width() > 1) {
         const std::string pack = body_.Fresh("w");
-        out_.Line("k_pack<", CTypeName(buffer.dtype), ", ", v_.across, "> ",
+        out_.Line("k_pack<", CTypeName(buffer.dtype), ", ", deep_.width(), "> ",
                   pack, " = {};");
         out_.Line("#pragma unroll");
-        out_.Line("for (int e = 0; e < ", v_.across, "; ++e) k_put(", pack,
-                  ", e, ", cell, ");");
-        out_.Line("k_store(", to, ", ", pack, ");");
+        out_.Line(each, "k_put(", pack, ", e, ", cell, ");");
+        out_.Line(cut ? "k_store_part(" : "k_store(", to,
+                  cut ? ", lo, hi, " : ", ", pack, ");");
       } else {
         out_.Line("#pragma unroll");
-        out_.Line("for (int e = 0; e < ", v_.across, "; ++e) (", to,
+        out_.Line(each, cut ? "if (e >= lo && e < hi) " : "", "(", to,
                   ")[e] = ", cell, ";");
       }
     }
-    CloseBoth();
+    Close();
   }
 
-  // --- Threads side by side run along the last axis.
-  void OpenAlong() { Open(along_, along_.Beside(), along_.First()); }
-
-  void Open(const Walk& walk, const std::string& across,
-            const std::string& along) {
-    const char* type = body_.index_type();
-    const std::string a = CudaBody::AxisName(across_);
-    const std::string l = CudaBody::AxisName(last_);
-    out_.Line("#pragma unroll");
-    out_.Open("for (int k = 0; k < ", walk.length, "; k += ", walk.rows(), ")");
-    out_.Line("const ", type, " ", a, " = first", across_, " + ", across, ";");
-    out_.Line("const ", type, " ", l, " = first", last_, " + ", along, ";");
-    out_.Open("if (", a, " < ", body_.Index(facts_.extents[across_]), " && ", l,
-              " < ", body_.Index(facts_.extents[last_]), ")");
-  }
-  void CloseBoth() {
-    out_.Close();
-    out_.Close();
+  std::string Cell(const std::string& tile) const {
+    // A group of one element has no `e` in its place.
+    return absl::StrCat(tile, "[", deep_.Beside(), "][", deep_.Inside(), "]");
   }
 
-  const CudaTiles& v_;
   CudaBody& body_;
   const NestFacts& facts_;
   const LoopNest& nest_;
   CWriter& out_;
-  const uint32_t across_;
-  const uint32_t last_;
+  const TileWalks walks_;
   const Walk along_;  // side by side along the last axis
   const Walk deep_;   // side by side along the other axis
 };

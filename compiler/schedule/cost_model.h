@@ -18,6 +18,8 @@
 
 namespace kiln {
 
+struct TileWalks;
+
 // The time of a read that L2 serves, relative to a read from memory. Measured on the
 // H200.
 inline constexpr double kL2TimeFactor = 0.55;
@@ -171,6 +173,17 @@ class NestCosts {
   double RowBlockNs(const CudaRows& v, const PricedVectors& vectors,
                     double steps, bool gathers) const;
   double Unevenness(double blocks, double slots) const;
+
+  // Of a tile kernel: bytes and sectors that it moves, elements that are put into shared
+  // memory and taken from it, registers for loads.
+  struct TileTraffic {
+    double bytes = 0;
+    double sectors = 0;
+    double cells = 0;
+    int registers = 0;
+  };
+  TileTraffic TrafficOf(const CudaTiles& v, const TileWalks& walks) const;
+  double BlocksOfTiles(const TileWalks& walks) const;
 
   Price PriceCuda(const CudaPoints& v) const;
   Price PriceCuda(const CudaTiles& v) const;

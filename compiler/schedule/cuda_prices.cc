@@ -6,7 +6,6 @@
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/cuda_costs.h"
 #include "compiler/schedule/reduce_ops.h"
-#include "compiler/schedule/tile_accesses.h"
 
 namespace kiln {
 
@@ -76,58 +75,6 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
         std::max(price.latency_ns, double(outer_) / access.points * kAtomicNs);
   }
   return Finish(price, most * v.threads / 32);
-}
-
-Price NestCosts::PriceCuda(const CudaTiles& v) const {
-  const uint32_t last = facts_.num_outer - 1;
-  const auto across = static_cast<uint32_t>(v.axis);
-  const PricedVectors& vectors = VectorsFor(last, v.vector, false);
-  const PricedVectors& others = VectorsFor(across, v.across, false);
-  const TileAccesses tiled =
-      AccessesAcross(nest_, facts_, buffers_, across, v.edge, v.depth);
-  const auto is_tiled = [&](const Access& access) {
-    for (ScalarId id : tiled.loads)
-      if (access.offset == &facts_.load_offset[id]) return true;
-    for (uint32_t s : tiled.stores)
-      if (access.offset == &facts_.store_offset[s]) return true;
-    return false;
-  };
-  Price price;
-  double sectors = 0, cells = 0;
-  // 32-bit registers for a thread's loads.
-  double words = 0;
-  for (const Access& access : accesses_) {
-    const bool through = is_tiled(access);
-    price.bytes += through ? BytesAlong(access, across, v.depth)
-                           : BytesAlong(access, last, v.edge);
-    sectors += Sectors(access, through ? others : vectors);
-    if (through) cells += 2 * access.points;
-    const int width = through ? v.across : v.vector;
-    const double steps = double(v.edge) * v.depth / (kTileThreads * width);
-    if (!access.store) words += (access.bytes * width + 3) / 4 * steps;
-  }
-  price.registers = kBaseRegisters + static_cast<int>(words) +
-                    2 * std::max(v.vector, v.across);
-  price.fits = price.registers <= 128;
-  const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  // Tiles at the ends of the axes are partly empty.
-  const double over = CeilDivide(double(extents_[last]), v.edge) * v.edge /
-                      double(extents_[last]) *
-                      CeilDivide(double(extents_[across]), v.depth) * v.depth /
-                      double(extents_[across]);
-  price.memory_ns = std::max(price.bytes / target_.memory_bytes_per_ns,
-                             (sectors / kSectorsPerCycle + cells / 32) / chip) *
-                    1.05;
-  price.issue_ns = (Issue(vectors, false, false) + 3 * cells) /
-                   (chip * kLanesPerCycle) * over;
-  const double blocks =
-      static_cast<double>(outer_) * over / (double(v.edge) * v.depth);
-  const double slots =
-      target_.multiprocessors * Resident(kTileThreads, price.registers);
-  price.latency_ns =
-      std::max(1.0, blocks / slots) * (kLoadNs + 2 * kJoinBlockNs);
-  return Finish(price,
-                Resident(kTileThreads, price.registers) * kTileThreads / 32);
 }
 
 // Time that a block of columns takes if no other block uses the memory.

@@ -13,6 +13,8 @@
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/inplace_reuse.h"
 #include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/nest_facts.h"
+#include "compiler/schedule/tile_walks.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -247,8 +249,27 @@ absl::Status VerifyColumns(const PlannedKernel& kernel) {
                    ", down ", columns->down, ", ", reduced, " reduction axes"));
 }
 
+absl::Status VerifyTiles(const PlannedKernel& kernel, const KernelPlan& plan) {
+  const auto* tiles = std::get_if<CudaTiles>(&kernel.variant);
+  if (tiles == nullptr) return absl::OkStatus();
+  bool sound =
+      tiles->edge % tiles->vector == 0 && tiles->depth % tiles->across == 0;
+  if (sound && tiles->peel != 0) {
+    ASSIGN_OR_RETURN(const NestFacts facts,
+                     FactsOf(kernel.nest, plan.buffers, plan.shapes));
+    const TileWalks walks =
+        WalksOf(*tiles, kernel.nest, facts, plan.buffers, plan.shapes);
+    sound = tiles->peel == 1 && tiles->vector * tiles->across > 1 &&
+            MayPeel(walks.through, kernel.nest);
+  }
+  if (sound) return absl::OkStatus();
+  return Broken("K15", kernel.label,
+                absl::StrCat("found ", ToText(kernel.variant)));
+}
+
 absl::Status VerifyVariant(const PlannedKernel& kernel,
-                           const ShapeEnv& shapes) {
+                           const KernelPlan& plan) {
+  const ShapeEnv& shapes = plan.shapes;
   const KernelVariant& variant = kernel.variant;
   if (const std::string wrong = WrongNumber(variant, kernel.nest);
       !wrong.empty()) {
@@ -269,6 +290,7 @@ absl::Status VerifyVariant(const PlannedKernel& kernel,
   }
   RETURN_IF_ERROR(VerifyTallies(kernel));
   RETURN_IF_ERROR(VerifyColumns(kernel));
+  RETURN_IF_ERROR(VerifyTiles(kernel, plan));
   if (const auto* scans = std::get_if<CudaScans>(&variant);
       scans != nullptr && scans->parts > 1 && scans->rows != 1) {
     return Broken(
@@ -341,7 +363,7 @@ absl::Status VerifyKernelPlan(const KernelPlan& plan) {
       RETURN_IF_ERROR(VerifyFlash(*flash, plan));
     }
     for (const PlannedKernel& kernel : KernelsOf(step)) {
-      RETURN_IF_ERROR(VerifyVariant(kernel, plan.shapes));
+      RETURN_IF_ERROR(VerifyVariant(kernel, plan));
       RETURN_IF_ERROR(VerifyNest(kernel.nest, plan.buffers, plan.shapes));
     }
   }

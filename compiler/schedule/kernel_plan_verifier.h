@@ -36,6 +36,8 @@ namespace kiln {
 //       time.
 //   K14 Columns whose groups are peeled have vectors, one reduction axis, and a
 //       multiple of the vector's width of threads below one another.
+//   K15 A tile has whole groups along both axes. One whose groups are peeled has
+//       vectors, and its border can follow those of all stores (tile_walks.h).
 //
 // INTERNAL with the number, what was found and what was expected. Quadratic in
 // temporaries.

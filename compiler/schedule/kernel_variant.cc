@@ -22,11 +22,8 @@ std::vector<VariantField> Fields(CudaPoints& v) {
           {"peel", &v.peel},     {"blocks", &v.blocks}, {"alone", &v.alone}};
 }
 std::vector<VariantField> Fields(CudaTiles& v) {
-  return {{"axis", &v.axis},
-          {"edge", &v.edge},
-          {"depth", &v.depth},
-          {"vector", &v.vector},
-          {"across", &v.across}};
+  return {{"axis", &v.axis},     {"edge", &v.edge},     {"depth", &v.depth},
+          {"vector", &v.vector}, {"across", &v.across}, {"peel", &v.peel}};
 }
 std::vector<VariantField> Fields(CudaRows& v) {
   return {{"vector", &v.vector},

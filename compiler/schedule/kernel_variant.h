@@ -53,6 +53,9 @@ struct CudaTiles {
   int depth = 32;  // elements of the tile along `axis`
   int vector = 1;  // elements of an access along the last axis
   int across = 1;  // the same along `axis`
+  // 1: groups begin where the memory of a row is aligned, along both axes, for rows of
+  // any length (tile_walks.h).
+  int peel = 0;
   friend bool operator==(const CudaTiles&, const CudaTiles&) = default;
 };
 

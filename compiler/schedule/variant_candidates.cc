@@ -8,6 +8,7 @@
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/scan_candidates.h"
 #include "compiler/schedule/tile_accesses.h"
+#include "compiler/schedule/tile_walks.h"
 #include "compiler/schedule/vector_masks.h"
 
 namespace kiln {
@@ -38,6 +39,11 @@ constexpr std::pair<int, int> kTileShapes[] = {
 // The most elements of a tile that is moved element by element.
 constexpr int kMostSingles = 64 * 32;
 
+// Elements of a peeled tile, and of the longest axis that is one tile's.
+constexpr int kLeastPeeled = 32 * 64;
+constexpr int kMostPeeled = 128 * 64;
+constexpr int64_t kMostFitted = 160;
+
 // Widths of a tile's accesses along an axis: the widest that all of them may have, and
 // half of it. Groups are whole. The tile has `edge` elements along the axis, and
 // `beside` such rows, of which every thread of the block gets a group.
@@ -54,6 +60,42 @@ std::vector<int> TileWidths(const NestCosts& costs, uint32_t axis, int edge,
     if (widths.size() == 2) break;
   }
   return widths;
+}
+
+// Lengths of a peeled tile along the axis: if the axis has only a few groups, also one
+// that holds them all.
+std::vector<int> PeeledLengths(const NestCosts& costs, uint32_t axis,
+                               int width) {
+  std::vector<int> lengths = {32, 64, 128};
+  const int64_t all = CeilDivide(costs.extent(axis) + width - 1, width) * width;
+  if (all <= kMostFitted && all % 32 != 0)
+    lengths.push_back(static_cast<int>(all));
+  return lengths;
+}
+
+// Whether groups of `width` along the axis may be partial.
+bool AreCut(const NestCosts& costs, uint32_t axis, int width) {
+  return MakeVectors(costs.nest(), costs.facts(), costs.buffers(),
+                     costs.shapes(), axis, width, true)
+      .cut;
+}
+
+// Tiles of rows of any length, with the widest vectors.
+void AddPeeledTiles(const NestCosts& costs, uint32_t axis,
+                    std::vector<KernelVariant>& out) {
+  const uint32_t last = costs.facts().num_outer - 1;
+  const int vector = costs.WidestVector(last);
+  const int across = costs.WidestVector(axis);
+  if (!AreCut(costs, last, vector) && !AreCut(costs, axis, across)) return;
+  for (const int edge : PeeledLengths(costs, last, vector)) {
+    for (const int depth : PeeledLengths(costs, axis, across)) {
+      if (edge * depth < kLeastPeeled || edge * depth > kMostPeeled) continue;
+      const CudaTiles v{static_cast<int>(axis), edge, depth, vector, across, 1};
+      if (MayPeel(ThroughOf(v, costs.nest(), costs.facts(), costs.buffers()),
+                  costs.nest()))
+        out.push_back(v);
+    }
+  }
 }
 
 void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
@@ -92,6 +134,7 @@ void AddPoints(const NestCosts& costs, std::vector<KernelVariant>& out) {
         }
       }
     }
+    AddPeeledTiles(costs, axis, out);
   }
 }
 

@@ -23,6 +23,7 @@
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/kernel_variant.h"
 #include "compiler/schedule/loop_order.h"
+#include "compiler/schedule/nest_facts.h"
 #include "compiler/schedule/one_pass_form.h"
 #include "gtest/gtest.h"
 #include "tests/support/nest_batch.h"
@@ -83,6 +84,18 @@ bool Scatters(const MappedNest& nest) {
 }
 bool IsCombined(const MappedNest& nest) { return !nest.nest.parts.empty(); }
 
+// Whether a store moves by more than an element along the last axis.
+bool StoresTurned(const MappedNest& nest) {
+  const NestCase& c = nest.nest;
+  const auto facts = FactsOf(c.kernel.nest, c.buffers, c.shapes);
+  return facts.ok() &&
+         std::any_of(facts->store_offset.begin(), facts->store_offset.end(),
+                     [&](const SymExpr& offset) {
+                       return MotionOf(offset, facts->num_outer - 1, *facts) ==
+                              Motion::kStrided;
+                     });
+}
+
 // `form`, of nests for which `more` holds as well.
 Form Also(Form form, std::function<bool(const MappedNest&)> more) {
   return {std::move(form.name), [form, more](const MappedNest& nest) {
@@ -110,6 +123,11 @@ std::vector<Form> CudaForms() {
                         [](const CudaTiles& v) { return v.edge != v.depth; }),
       FormOf<CudaTiles>("cuda tiles of vectors",
                         [](const CudaTiles& v) { return v.vector > 1; }),
+      FormOf<CudaTiles>("cuda tiles peeled",
+                        [](const CudaTiles& v) { return v.peel == 1; }),
+      Also(FormOf<CudaTiles>("cuda tiles peeled, turned on the way out",
+                             [](const CudaTiles& v) { return v.peel == 1; }),
+           StoresTurned),
       FormOf<R>("cuda rows, several a warp",
                 [](const R& v) { return v.lanes < 32 && v.stretch == 0; }),
       FormOf<R>("cuda rows, a warp each",

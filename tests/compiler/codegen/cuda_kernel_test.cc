@@ -148,6 +148,30 @@ TEST(CudaKernel, SumsDownColumnsOfOddRows) {
   }
 }
 
+// Each row of either side begins elsewhere in its 16 bytes: rows of known length are
+// turned as they are loaded, and rows of unknown length as they are stored.
+TEST(CudaKernel, TransposesMatricesOfOddRows) {
+  for (const bool known : {true, false}) {
+    NestCase c;
+    const auto size = [&](int64_t n) {
+      return known ? SymExpr(n) : c.Symbol(n);
+    };
+    const SymExpr batch = size(2), rows = size(101), columns = size(203);
+    const uint32_t b = c.Axis(batch), i = c.Axis(rows), j = c.Axis(columns);
+    const DimVector at = {A(b), A(i), A(j)}, turned = {A(b), A(j), A(i)};
+    const DimVector sizes = {batch, rows, columns};
+    const DimVector turned_sizes = {batch, columns, rows};
+    const BufferId x = c.In(kBF16, known ? turned_sizes : sizes);
+    const BufferId y = c.In(kBF16, sizes);
+    const BufferId z = c.Out(kBF16, known ? sizes : turned_sizes);
+    const ScalarId sum =
+        c.Op(ScalarOp::kAdd, {c.Cast(kF32, c.Load(x, known ? turned : at)),
+                              c.Cast(kF32, c.Load(y, at))});
+    c.Store(z, known ? at : turned, c.Cast(kBF16, sum));
+    c.CheckVariants(TargetKind::kCuda, 0);
+  }
+}
+
 // A mask keeps a load from what lies behind the buffer, where it would read at a point
 // that has none. The rows' last groups are not loaded as a whole there.
 TEST(CudaKernel, MasksKeepWholeGroupsOfOddRowsInside) {

@@ -30,7 +30,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
       b[i0] = t1
     }
   }
-  kernel add cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 {
+  kernel add cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0 {
     nest add [i0 in s0, i1 in 4] {
       t0 = load f32 a[i0]
       t1 = load f32 b[i0]
@@ -166,7 +166,7 @@ TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
         std::pair("parts 1", "parts 0"), std::pair("peel 0", "peel -1"),
         std::pair("axis 0", "axis 1"), std::pair("axis 0", "axis -1"),
         std::pair("edge 32", "edge 0"),
-        std::pair("cuda tiles axis 0 edge 32 depth 32 vector 1 across 1",
+        std::pair("cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0",
                   "cpu tiles axis 1 rows 64 columns 64 grain 16384")}) {
     ExpectBreaks("K5", Changed(from, to));
   }
@@ -181,10 +181,10 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
       "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
       "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0";
   constexpr char kTiles[] =
-      "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1";
+      "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0";
   for (const char* points :
        {"cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 alone 0",
-        "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1",
+        "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0",
         "cpu points block 4096 interior 0 grain 16384",
         "cpu tiles axis 0 rows 64 columns 64 grain 16384"}) {
     ExpectBreaks("K6", Changed(kRows, points));
@@ -341,6 +341,47 @@ TEST(KernelPlanVerifier, RowsOfPeeledColumnsAlignInTurn) {
   }
   ExpectBreaks("K5", with("cuda columns vector 4 across 128 down 8 unroll 1 "
                           "parts 1 peel 1"));
+}
+
+constexpr char kTransposes[] = R"(plan @g() {
+  in x : i16[9999] index 0
+  in y : i16[9999] index 1
+  out z : i16[9999]
+  kernel most cuda tiles axis 0 edge 64 depth 32 vector 8 across 8 peel 1 {
+    nest maximum [i0 in 99, i1 in 101] {
+      t0 = load i16 x[101*i0 + i1]
+      t1 = load i16 y[i0 + 99*i1]
+      t2 = maximum i16 t0, t1
+      z[101*i0 + i1] = t2
+    }
+  }
+  return view z i16 [99, 101] strides [101, 1] offset 0
+  arena 0 bytes, peak live 0
+}
+)";
+
+TEST(KernelPlanVerifier, TheBorderOfAPeeledTileFollowsAllStores) {
+  ExpectReadsBack(kTransposes);
+  const auto with = [](absl::string_view from, absl::string_view to) {
+    EXPECT_THAT(std::string(kTransposes), HasSubstr(std::string(from)));
+    return absl::StrReplaceAll(kTransposes, {{from, to}});
+  };
+  ExpectBreaks("K15", with("edge 64", "edge 68"));
+  ExpectBreaks("K15", with("depth 32", "depth 36"));
+  ExpectBreaks("K15", with("vector 8 across 8", "vector 1 across 1"));
+  ExpectBreaks("K15", with("peel 1", "peel 2"));
+  // Nothing goes through shared memory; loads and stores do.
+  ExpectBreaks("K15", with("y[i0 + 99*i1]", "y[101*i0 + i1]"));
+  ExpectBreaks("K15", with("z[101*i0 + i1] =", "z[i0 + 99*i1] ="));
+  // Stores both ways.
+  ExpectBreaks(
+      "K15",
+      absl::StrReplaceAll(
+          kTransposes,
+          {{"y[i0 + 99*i1]", "y[101*i0 + i1]"},
+           {"out z : i16[9999]\n", "out z : i16[9999]\n  out w : i16[9999]\n"},
+           {"z[101*i0 + i1] = t2\n",
+            "z[101*i0 + i1] = t2\n      w[i0 + 99*i1] = t2\n"}}));
 }
 
 TEST(KernelPlanVerifier, ATallyHasAThreadForEachValue) {
