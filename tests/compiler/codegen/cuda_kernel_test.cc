@@ -5,7 +5,9 @@
 
 #include <tuple>
 
+#include "absl/strings/match.h"
 #include "compiler/config/target.h"
+#include "compiler/schedule/kernel_variant.h"
 #include "tests/support/kernel_tolerances.h"
 #include "tests/support/nest_case.h"
 
@@ -173,22 +175,42 @@ TEST(CudaKernel, TransposesMatricesOfOddRows) {
 }
 
 // A mask keeps a load from what lies behind the buffer, where it would read at a point
-// that has none. The rows' last groups are not loaded as a whole there.
+// that has none. So of the rows' ends only the elements that exist are loaded.
 TEST(CudaKernel, MasksKeepWholeGroupsOfOddRowsInside) {
-  const auto has_next = [](NestCase& c, uint32_t row) {
+  const auto expect_parts = [](const NestCase& c) {
+    const Target target = *TargetFromName("sm_90");
+    const NestCase flat = c.Flat();
+    int peeled = 0;
+    for (const KernelVariant& variant : flat.Candidates(target)) {
+      if (!absl::StrContains(ToText(variant), "vector 8") ||
+          !absl::StrContains(ToText(variant), "peel 1")) {
+        continue;
+      }
+      ++peeled;
+      const auto source = flat.With(variant).Source(target);
+      ASSERT_TRUE(source.ok()) << source.status();
+      EXPECT_TRUE(absl::StrContains(source->text, "k_load_part<"))
+          << ToText(variant);
+    }
+    EXPECT_GT(peeled, 0);
+  };
+  // The eighth row below is aligned alike.
+  const auto has_eighth = [](NestCase& c, uint32_t row) {
     return c.Op(ScalarOp::kLt,
-                {c.Index(A(row)), c.Constant(DType::kInt64, 76)});
+                {c.Index(A(row)), c.Constant(DType::kInt64, 69)});
   };
   {
     NestCase c;
     const uint32_t j = c.Axis(131), r = c.Axis(77, true);
     const BufferId x = c.In(kBF16, {77, 131}), y = c.In(kBF16, {77, 131});
     const BufferId z = c.Out(kF32, {131});
-    const ScalarId next = c.MaskedLoad(x, {A(r) + 1, A(j)}, has_next(c, r), 0);
+    const ScalarId below =
+        c.MaskedLoad(x, {A(r) + 8, A(j)}, has_eighth(c, r), 0);
     const ScalarId v =
         c.Op(ScalarOp::kAdd,
-             {c.Cast(kF32, next), c.Cast(kF32, c.Load(y, {A(r), A(j)}))});
+             {c.Cast(kF32, below), c.Cast(kF32, c.Load(y, {A(r), A(j)}))});
     c.Store(z, {A(j)}, c.Reduce(ReduceOp::kSum, v));
+    expect_parts(c);
     c.CheckVariants(TargetKind::kCuda, kSums);
   }
   {
@@ -196,12 +218,13 @@ TEST(CudaKernel, MasksKeepWholeGroupsOfOddRowsInside) {
     const uint32_t i = c.Axis(77), j = c.Axis(131);
     const BufferId x = c.In(kBF16, {77, 131}), y = c.In(kBF16, {131, 77});
     const BufferId z = c.Out(kBF16, {77, 131});
-    const ScalarId next =
-        c.MaskedLoad(x, {A(i) + 1, A(j)}, has_next(c, i), -1.5);
+    const ScalarId below =
+        c.MaskedLoad(x, {A(i) + 8, A(j)}, has_eighth(c, i), -1.5);
     const ScalarId v =
         c.Op(ScalarOp::kAdd,
-             {c.Cast(kF32, next), c.Cast(kF32, c.Load(y, {A(j), A(i)}))});
+             {c.Cast(kF32, below), c.Cast(kF32, c.Load(y, {A(j), A(i)}))});
     c.Store(z, {A(i), A(j)}, c.Cast(kBF16, v));
+    expect_parts(c);
     c.CheckVariants(TargetKind::kCuda, 0);
   }
 }
