@@ -182,13 +182,13 @@ class ChainFinder {
     return true;
   }
 
-  // Moves `image` behind its relu if that alone reads it, on CUDA another image
+  // Moves `image` behind its relu if that alone reads it, perhaps behind another image
   // that is added before that; whether there is a relu.
   bool GoesToRelu(ValueId& image) const {
     static const OpDef& kRelu = KnownOp("aten.relu.default");
     static const OpDef& kAdd = KnownOp("aten.add.Tensor");
     uint32_t reader = readers_.OnlyReader(image);
-    if (!OnCpu() && reader != kNobody && graph_.nodes()[reader].op == &kAdd) {
+    if (reader != kNobody && graph_.nodes()[reader].op == &kAdd) {
       const Node& add = graph_.nodes()[reader];
       for (const size_t side : {0, 1})
         if (!add.args[side].is_value()) return false;

@@ -33,6 +33,12 @@ bool TakesActivation(const Contraction& c, const LibraryEpilogue& epilogue,
   return epilogue.activation == "gelu_tanh" && IsHalf(dtype);
 }
 
+// Behind oneDNN it is added, and a NaN kept, while the result is in the cache.
+bool TakesAdded(const Contraction& c, const Target& target) {
+  if (target.kind != TargetKind::kCpu) return EpilogueOnCudnn(c);
+  return c.result().view.dtype == DType::kFloat32;
+}
+
 absl::string_view LibraryOf(const Contraction& c, const Target& target) {
   if (target.kind == TargetKind::kCpu) return "oneDNN";
   return c.form == Contraction::Form::kProduct ? "cuBLASLt" : "cuDNN";
@@ -224,8 +230,7 @@ bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
     ground = "what is done to the sum";
     return false;
   }
-  if (epilogue->added.has_value() &&
-      (target.kind == TargetKind::kCpu || !EpilogueOnCudnn(c))) {
+  if (epilogue->added.has_value() && !TakesAdded(c, target)) {
     ground = "an array that is added";
     return false;
   }

@@ -12,8 +12,8 @@ namespace kiln {
 // nest must be the only reader of the result and read it element by element in order,
 // and a library of `target` must be able to compute the contraction with the epilogue.
 // The library then does the nest's work without memory traffic. Examples: adding a row
-// (for a convolution, a number a channel), and an activation. On CUDA a convolution takes
-// its whole epilogue, with an array that is added, or none of it (EpilogueOnCudnn in
+// (for a convolution, a number a channel), and an activation. A convolution takes an array
+// that is added too; on CUDA it takes its whole epilogue or none of it (EpilogueOnCudnn in
 // choose_contraction.h).
 //
 // Returns the number of nests that were moved. Linear in accesses, except that the search

@@ -99,8 +99,7 @@ class CpuExterns final : public ExternLibrary {
   }
 
   Prepared PrepareConvolution(const ConvolutionProblem& problem) {
-    if (problem.dtype != DType::kFloat32 || IsEmpty(problem) ||
-        problem.has_added) {
+    if (problem.dtype != DType::kFloat32 || IsEmpty(problem)) {
       return PreparePlainConvolution(problem, device_->threads());
     }
     absl::Status refused = opened_;

@@ -19,11 +19,11 @@ Cut CutChannels(const ConvolutionProblem& p, int64_t begin, int64_t count) {
   if (p.wanted == Wanted::kImage) {
     cut.problem.image_channels = count;
     cut.starts = {begin * p.image_strides[1], begin * p.weight_strides[1], 0,
-                  begin * p.bias_stride};
+                  begin * p.bias_stride, 0};
   } else {
     cut.problem.result_channels = count;
     cut.starts = {0, begin * p.weight_strides[0], begin * p.result_strides[1],
-                  begin * p.bias_stride};
+                  begin * p.bias_stride, begin * p.added_strides[1]};
   }
   return cut;
 }
@@ -41,7 +41,8 @@ Cut CutGroups(const ConvolutionProblem& p, int64_t begin, int64_t count) {
   cut.starts = {begin * image_channels * p.image_strides[1],
                 begin * result_channels * p.weight_strides[0],
                 begin * result_channels * p.result_strides[1],
-                begin * bias_channels * p.bias_stride};
+                begin * bias_channels * p.bias_stride,
+                begin * result_channels * p.added_strides[1]};
   return cut;
 }
 
@@ -50,7 +51,7 @@ Cut CutGroups(const ConvolutionProblem& p, int64_t begin, int64_t count) {
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads) {
   const bool batch_is_summed = p.wanted == Wanted::kWeights;
-  if (!batch_is_summed && p.batch >= threads) return {Cut{{0, 0, 0, 0}, p}};
+  if (!batch_is_summed && p.batch >= threads) return {Cut{{}, p}};
   Cut (*make)(const ConvolutionProblem&, int64_t, int64_t) = CutGroups;
   int64_t count = p.groups;
   int64_t unit = p.groups == p.image_channels ? kChannelBlock : 1;

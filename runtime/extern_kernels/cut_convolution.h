@@ -11,7 +11,7 @@ namespace kiln {
 
 // Where a piece starts in each operand, in elements, and what it computes.
 struct ConvolutionCut {
-  std::array<int64_t, 4> starts = {0, 0, 0, 0};
+  std::array<int64_t, 5> starts = {};
   ConvolutionProblem problem;
 };
 

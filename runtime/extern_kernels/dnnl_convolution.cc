@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/convolution_steps.h"
 #include "runtime/extern_kernels/cut_convolution.h"
 #include "runtime/extern_kernels/dnnl_slab.h"
 #include "runtime/extern_kernels/read_extern_call.h"
@@ -19,7 +20,7 @@ class DnnlConvolution final : public PreparedCall {
  public:
   DnnlConvolution(const ConvolutionProblem& problem,
                   std::shared_ptr<const DnnlLibrary> library, CpuDevice& device)
-      : p_(problem), library_(std::move(library)), device_(device) {}
+      : p_(InRows(problem)), library_(std::move(library)), device_(device) {}
 
   absl::Status Prepare() {
     const DnnlLibrary::SingleThread alone(*library_);
@@ -62,7 +63,7 @@ class DnnlConvolution final : public PreparedCall {
 
  private:
   struct Piece {
-    std::array<int64_t, 4> starts;  // in elements
+    std::array<int64_t, 5> starts;  // in elements
     std::shared_ptr<const DnnlSlab> slab;
     int64_t weights_start;  // of the prepared ones, in bytes
   };
@@ -127,10 +128,10 @@ class DnnlConvolution final : public PreparedCall {
     return absl::OkStatus();
   }
 
-  std::array<char*, 4> OperandsOf(const Piece& piece,
-                                  const ExternBuffers& buffers) const {
-    std::array<char*, 4> operands;
-    for (int i = 0; i < 4; ++i) {
+  DnnlSlab::Operands OperandsOf(const Piece& piece,
+                                const ExternBuffers& buffers) const {
+    DnnlSlab::Operands operands;
+    for (size_t i = 0; i < operands.size(); ++i) {
       char* const base = static_cast<char*>(buffers.operand[i]);
       operands[i] = base == nullptr
                         ? nullptr
@@ -164,6 +165,18 @@ class DnnlConvolution final : public PreparedCall {
   int64_t weights_bytes_ = 0;
 };
 
+// Whether what is added to a result lies as that does.
+bool IsAddedInPlace(const ConvolutionProblem& p) {
+  bool in_place = p.wanted == Wanted::kResult &&
+                  (p.result_channels == 1 ||
+                   p.added_strides[1] == p.result_strides[1]);
+  for (int i = 0; i < p.spatial; ++i) {
+    in_place = in_place && (p.result[i] == 1 ||
+                            p.added_strides[2 + i] == p.result_strides[2 + i]);
+  }
+  return in_place;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareDnnlConvolution(
@@ -171,7 +184,8 @@ absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareDnnlConvolution(
     std::shared_ptr<const DnnlLibrary> library, CpuDevice& device) {
   const bool wide = problem.dtype == DType::kFloat32;
   const bool takes =
-      (wide || problem.dtype == DType::kBFloat16) && !problem.has_added &&
+      (wide || problem.dtype == DType::kBFloat16) &&
+      (!problem.has_added || (wide && IsAddedInPlace(problem))) &&
       (!problem.has_bias || (problem.bias_stride == 1 &&
                              (wide || problem.wanted == Wanted::kResult))) &&
       (wide || problem.activation == Activation::kNone);

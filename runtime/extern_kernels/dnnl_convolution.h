@@ -15,11 +15,13 @@ namespace kiln {
 // threads, each takes a slab of the channels, or of the groups.
 //
 // Layouts: of a channels-last problem, image and result are computed on as they
-// lie; else oneDNN chooses its blocked layouts and the slab is reordered on its
-// way in and out, which on AVX2 is twice as fast as computing on NCHW
-// (facts: 2.06 ms against 4.39). That is done a few images at a time, so that the
-// copies stay in a core's cache. Weights are reordered once in every call: an
-// address does not say whether they have changed.
+// lie, unless blocked copies are faster (convolution_steps.h); else oneDNN
+// chooses its blocked layouts and the slab is reordered on its way in and out,
+// which on AVX2 is twice as fast as computing on NCHW (facts: 2.06 ms against
+// 4.39). Either is done a few images or rows at a time, so that what is copied,
+// and a result that an activation reads again, stay in a core's cache. Weights
+// are reordered once in every call: an address does not say whether they have
+// changed.
 //
 // UNSUPPORTED_OP  another dtype; strides that repeat elements; what oneDNN does
 //                 not implement

@@ -10,6 +10,11 @@ DnnlLibrary::~DnnlLibrary() {
   if (engine_ != nullptr) dnnl_engine_destroy(engine_);
 }
 
+bool DnnlLibrary::has_avx512() const {
+  constexpr unsigned kNeeded = dnnl_cpu_isa_avx512_core;
+  return (dnnl_get_effective_cpu_isa() & kNeeded) == kNeeded;
+}
+
 bool DnnlLibrary::multiplies_bf16() const {
   constexpr unsigned kNeeded = dnnl_cpu_isa_avx512_core_bf16;
   return (dnnl_get_effective_cpu_isa() & kNeeded) == kNeeded;

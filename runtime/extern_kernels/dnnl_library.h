@@ -48,6 +48,9 @@ class DnnlLibrary {
   dnnl_engine_t engine() const { return engine_; }
   dnnl_stream_t stream() const { return stream_; }
 
+  // The processor has vectors of 64 bytes, and the library uses them.
+  bool has_avx512() const;
+
   // The processor has bf16 products, and the library uses them (it may be told
   // not to by ONEDNN_MAX_CPU_ISA).
   bool multiplies_bf16() const;

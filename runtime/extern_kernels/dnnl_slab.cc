@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "proto/base/status.h"
+#include "runtime/extern_kernels/convolution_steps.h"
 #include "runtime/extern_kernels/matmul_finish.h"
 #include "runtime/extern_kernels/read_extern_call.h"
 
@@ -67,69 +68,53 @@ dnnl_data_type_t DataType(DType dtype) {
   return dtype == DType::kBFloat16 ? dnnl_bf16 : dnnl_f32;
 }
 
-// A slab of some of the channels has gaps, which oneDNN's fast loops refuse.
-bool IsDenseChannelsLast(const ConvolutionProblem& p, int64_t channels,
-                         const int64_t* extents, const int64_t* strides) {
-  if (channels == 1 || strides[1] != 1) return false;
-  int64_t due = channels;
-  for (int i = p.spatial - 1; i >= 0; --i) {
-    if (strides[2 + i] != due) return false;
-    due *= extents[i];
-  }
-  return true;
-}
-
-bool IsComputedAsItLies(const ConvolutionProblem& p) {
-  return IsDenseChannelsLast(p, p.image_channels, p.image, p.image_strides) &&
-         IsDenseChannelsLast(p, p.result_channels, p.result, p.result_strides);
-}
-
-int64_t NumPixels(const ConvolutionProblem& p, const int64_t* extents) {
-  int64_t pixels = 1;
-  for (int i = 0; i < p.spatial; ++i) pixels *= extents[i];
-  return pixels;
-}
-
-// The largest divisor of `count` that is at most `most` (>= 1).
-int64_t DivisorOf(int64_t count, int64_t most) {
-  int64_t divisor = std::clamp<int64_t>(most, 1, std::max<int64_t>(count, 1));
-  while (count % divisor != 0) --divisor;
-  return divisor;
-}
-
-// How many images are computed at a time, of `most`. Where they are reordered
-// on their way in and out, as few as find the copies still in the core's own
-// cache, but so many that the weights, read again each time, are the lesser
-// part.
-int64_t ImagesAtATime(const ConvolutionProblem& p, int64_t most) {
-  constexpr int64_t kOwnCacheBytes = 1 << 20;
-  if (p.wanted == Wanted::kWeights) return p.batch;
-  if (IsComputedAsItLies(p)) return DivisorOf(p.batch, most);
-  const int64_t image = p.image_channels * NumPixels(p, p.image) +
-                        p.result_channels * NumPixels(p, p.result);
-  const int64_t weights =
-      p.image_channels / p.groups * p.result_channels * NumPixels(p, p.window);
-  const int64_t elements =
-      std::max(kOwnCacheBytes / SizeInBytes(p.dtype), 2 * weights);
-  return DivisorOf(p.batch,
-                   std::min(most, elements / std::max<int64_t>(image, 1)));
-}
-
 inline __attribute__((always_inline)) void ReluLoop(float* data,
                                                     int64_t count) {
   for (int64_t i = 0; i < count; ++i) data[i] = data[i] < 0 ? 0 : data[i];
 }
 
+inline __attribute__((always_inline)) void AddReluLoop(float* data,
+                                                       const float* added,
+                                                       int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float sum = data[i] + added[i];
+    data[i] = sum < 0 ? 0 : sum;
+  }
+}
+
 __attribute__((target("avx2"))) void ReluWithAvx2(float* data, int64_t count) {
   ReluLoop(data, count);
 }
+__attribute__((target("avx2"))) void AddReluWithAvx2(float* data,
+                                                     const float* added,
+                                                     int64_t count) {
+  AddReluLoop(data, added, count);
+}
 
-// relu, at the width of the machine's vectors; a NaN stays. The width is asked
-// here, not by `target_clones`: the loader runs those resolvers before
-// ThreadSanitizer is ready, and a program dies before main.
-void Relu(float* data, int64_t count) {
+// The width is asked here, not by `target_clones`: the loader runs those
+// resolvers before ThreadSanitizer is ready, and a program dies before main.
+bool HasAvx2() {
   static const bool has_avx2 = __builtin_cpu_supports("avx2");
-  has_avx2 ? ReluWithAvx2(data, count) : ReluLoop(data, count);
+  return has_avx2;
+}
+
+// relu, at the width of the machine's vectors; a NaN stays.
+void Relu(float* data, int64_t count) {
+  HasAvx2() ? ReluWithAvx2(data, count) : ReluLoop(data, count);
+}
+
+// The same of a sum.
+void AddRelu(float* data, const float* added, int64_t count) {
+  HasAvx2() ? AddReluWithAvx2(data, added, count)
+            : AddReluLoop(data, added, count);
+}
+
+void ActivateLine(Activation activation, float* data, int64_t count) {
+  if (activation == Activation::kRelu) {
+    Relu(data, count);
+  } else {
+    Activate(activation, data, count);
+  }
 }
 
 }  // namespace
@@ -148,7 +133,7 @@ absl::StatusOr<std::shared_ptr<const DnnlSlab>> DnnlSlab::Create(
 }
 
 absl::Status DnnlSlab::PrepareWeights(int64_t part,
-                                      const std::array<char*, 4>& caller,
+                                      const Operands& caller,
                                       char* weights) const {
   const WeightPart& copied = weight_parts_[part];
   return copied.reorder->Execute(
@@ -156,11 +141,12 @@ absl::Status DnnlSlab::PrepareWeights(int64_t part,
        {DNNL_ARG_TO, &copied.to, weights}});
 }
 
-absl::Status DnnlSlab::RunStep(int64_t step, std::array<char*, 4> caller,
+absl::Status DnnlSlab::RunStep(int64_t step, Operands caller,
                                char* weights, char* room) const {
   const int64_t bytes = step * p_.batch * SizeInBytes(p_.dtype);
   caller[kImageOperand] += bytes * p_.image_strides[0];
   caller[kResultOperand] += bytes * p_.result_strides[0];
+  if (p_.has_added) caller[kAddedOperand] += bytes * p_.added_strides[0];
   std::array<DnnlPrimitive::Argument, 5> arguments;
   for (int i = 0; i < 3; ++i) {
     const int name = ArgumentName(p_.wanted, i);
@@ -184,7 +170,7 @@ absl::Status DnnlSlab::RunStep(int64_t step, std::array<char*, 4> caller,
 }
 
 absl::Status DnnlSlab::ReorderIn(int operand,
-                                 const std::array<char*, 4>& caller,
+                                 const Operands& caller,
                                  char* to) const {
   if (reorders_[operand] == nullptr) return absl::OkStatus();
   return reorders_[operand]->Execute(
@@ -195,19 +181,14 @@ absl::Status DnnlSlab::ReorderIn(int operand,
 
 absl::Status DnnlSlab::Finish(const DnnlPrimitive::Argument& written,
                               bool has_bias,
-                              const std::array<char*, 4>& caller) const {
+                              const Operands& caller) const {
   bool active = p_.activation == Activation::kNone;
   if (reorders_[written_] != nullptr) {
     // While it is in the cache, and one long line.
-    if (!active && has_bias == p_.has_bias) {
-      auto* const data = static_cast<float*>(written.data);
-      const int64_t count =
-          primitive_->Bytes(*written.layout) / int64_t{sizeof(float)};
-      if (p_.activation == Activation::kRelu) {
-        Relu(data, count);
-      } else {
-        Activate(p_.activation, data, count);
-      }
+    if (!active && !p_.has_added && has_bias == p_.has_bias) {
+      ActivateLine(
+          p_.activation, static_cast<float*>(written.data),
+          primitive_->Bytes(*written.layout) / int64_t{sizeof(float)});
       active = true;
     }
     RETURN_IF_ERROR(reorders_[written_]->Execute(
@@ -215,6 +196,10 @@ absl::Status DnnlSlab::Finish(const DnnlPrimitive::Argument& written,
          {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
   }
   if (p_.has_bias && !has_bias) AddImageBias(caller);
+  if (p_.has_added) {
+    AddAndActivate(caller);
+    return absl::OkStatus();
+  }
   if (!active) ActivateWritten(caller);
   return absl::OkStatus();
 }
@@ -238,8 +223,7 @@ absl::Status DnnlSlab::DescribeCaller() {
 }
 
 absl::StatusOr<dnnl_memory_desc_t> DnnlSlab::Wish(int operand) const {
-  if (operand != kWeightsOperand && IsComputedAsItLies(p_))
-    return caller_[operand];
+  if (operand != kWeightsOperand && as_it_lies_) return caller_[operand];
   dnnl_memory_desc_t any;
   RETURN_IF_ERROR(DnnlLibrary::Check(
       library_->dnnl_memory_desc_init_by_tag(
@@ -352,7 +336,7 @@ absl::Status DnnlSlab::CreateWeightParts() {
 }
 
 template <typename Visit>
-void DnnlSlab::ForEachLine(const std::array<char*, 4>& caller,
+void DnnlSlab::ForEachLine(const Operands& caller,
                            const Visit& visit) const {
   float* const data = reinterpret_cast<float*>(caller[written_]);
   const bool image = written_ == kImageOperand;
@@ -377,7 +361,7 @@ void DnnlSlab::ForEachLine(const std::array<char*, 4>& caller,
   }
 }
 
-void DnnlSlab::AddImageBias(const std::array<char*, 4>& caller) const {
+void DnnlSlab::AddImageBias(const Operands& caller) const {
   const float* const bias =
       reinterpret_cast<const float*>(caller[kBiasOperand]);
   ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
@@ -390,9 +374,44 @@ void DnnlSlab::AddImageBias(const std::array<char*, 4>& caller) const {
   });
 }
 
-void DnnlSlab::ActivateWritten(const std::array<char*, 4>& caller) const {
+void DnnlSlab::AddAndActivate(const Operands& caller) const {
+  const auto* const written =
+      reinterpret_cast<const float*>(caller[written_]);
+  const auto* const added =
+      reinterpret_cast<const float*>(caller[kAddedOperand]);
+  const auto finish = [&](float* at, int64_t count) {
+    const float* const more = added + (at - written);
+    if (p_.activation == Activation::kRelu) {
+      AddRelu(at, more, count);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) at[i] += more[i];
+    Activate(p_.activation, at, count);
+  };
   ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
                           int64_t pixels, int64_t pixel_step) {
+    if (channel_step == 1 && pixel_step == channels) {
+      finish(at, pixels * channels);
+      return;
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      float* const line = at + c * channel_step;
+      if (pixel_step == 1) {
+        finish(line, pixels);
+        continue;
+      }
+      for (int64_t i = 0; i < pixels; ++i) finish(line + i * pixel_step, 1);
+    }
+  });
+}
+
+void DnnlSlab::ActivateWritten(const Operands& caller) const {
+  ForEachLine(caller, [&](float* at, int64_t channels, int64_t channel_step,
+                          int64_t pixels, int64_t pixel_step) {
+    if (channel_step == 1 && pixel_step == channels) {
+      ActivateLine(p_.activation, at, pixels * channels);
+      return;
+    }
     if (channel_step == 1) {
       for (int64_t i = 0; i < pixels; ++i) {
         Activate(p_.activation, at + i * pixel_step, channels);

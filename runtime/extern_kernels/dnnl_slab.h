@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/extern_kernels/convolution_steps.h"
 #include "runtime/extern_kernels/dnnl_library.h"
 #include "runtime/extern_kernels/dnnl_primitive.h"
 #include "runtime/extern_kernels/extern_kernel.h"
@@ -30,6 +31,9 @@ class DnnlSlab {
       const ConvolutionProblem& p, int64_t most_images,
       std::shared_ptr<const DnnlLibrary> library);
 
+  // By ExternBuffers' numbers; null where there is none.
+  using Operands = std::array<char*, 5>;
+
   int64_t steps() const { return steps_; }
   // Bytes of memory, 64-byte aligned: what all steps share, which may be none,
   // and what each needs while it runs.
@@ -38,12 +42,12 @@ class DnnlSlab {
 
   // Brings part `part` < weight_parts() of the weights into the layout that the
   // steps want. Parts may be prepared on several threads at once.
-  absl::Status PrepareWeights(int64_t part, const std::array<char*, 4>& caller,
+  absl::Status PrepareWeights(int64_t part, const Operands& caller,
                               char* weights) const;
   int64_t weight_parts() const { return weight_parts_.size(); }
 
   // Step `step` < steps(), on the operands of the whole slab.
-  absl::Status RunStep(int64_t step, std::array<char*, 4> caller, char* weights,
+  absl::Status RunStep(int64_t step, Operands caller, char* weights,
                        char* room) const;
 
  private:
@@ -52,15 +56,16 @@ class DnnlSlab {
       : p_(step),
         steps_(steps),
         library_(std::move(library)),
-        written_(WrittenOperand(step.wanted)) {}
+        written_(WrittenOperand(step.wanted)),
+        as_it_lies_(IsComputedAsItLies(p_, library_->has_avx512())) {}
 
   // Copies what is read into the layout that the primitive wants of it.
-  absl::Status ReorderIn(int operand, const std::array<char*, 4>& caller,
+  absl::Status ReorderIn(int operand, const Operands& caller,
                          char* to) const;
 
   // The result as the caller has it, with what oneDNN did not do.
   absl::Status Finish(const DnnlPrimitive::Argument& written, bool has_bias,
-                      const std::array<char*, 4>& caller) const;
+                      const Operands& caller) const;
 
   absl::Status DescribeCaller();
 
@@ -75,19 +80,23 @@ class DnnlSlab {
   // Visits what is written, a line of `count` elements `step` apart at a time,
   // with its channel.
   template <typename Visit>
-  void ForEachLine(const std::array<char*, 4>& caller,
+  void ForEachLine(const Operands& caller,
                    const Visit& visit) const;
 
   // oneDNN's image product takes no bias: only f32 comes here with one.
-  void AddImageBias(const std::array<char*, 4>& caller) const;
+  void AddImageBias(const Operands& caller) const;
+
+  // In one pass, while what oneDNN wrote is in the cache.
+  void AddAndActivate(const Operands& caller) const;
 
   // Not by oneDNN: its relu loses a NaN. f32 alone comes here with one.
-  void ActivateWritten(const std::array<char*, 4>& caller) const;
+  void ActivateWritten(const Operands& caller) const;
 
   const ConvolutionProblem p_;  // of one step
   const int64_t steps_;
   const std::shared_ptr<const DnnlLibrary> library_;
   const int written_;
+  const bool as_it_lies_;
   std::array<dnnl_memory_desc_t, 3> caller_{};
   std::unique_ptr<const DnnlPrimitive> primitive_;
   // A copy of some of the weights' first dimension; both layouts say where in

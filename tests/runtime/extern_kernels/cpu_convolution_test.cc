@@ -31,6 +31,82 @@ OpenedDevice OpenPlain() {
   return {device, std::make_shared<PlainOnly>(device)};
 }
 
+// cuDNN need not take these: on CUDA image and result lie alike.
+TEST_P(ConvolutionSuite, AResultThatLiesOtherwiseThanItsImage) {
+  for (const int64_t window : {1, 3}) {
+    for (const bool image_first : {true, false}) {
+      const ConvolutionShape shape = {.image = {7, 6},
+                                      .window = {window, window},
+                                      .stride = {1},
+                                      .padding = {window / 2},
+                                      .dilation = {1},
+                                      .batch = 3,
+                                      .x_channels = 12,
+                                      .y_channels = 20};
+      Case c = Make(shape, DType::kFloat32, Format::kChannelsLast);
+      Operand& other = image_first ? c.x : c.y;
+      other = Tensor(DType::kFloat32, other.sizes(), Format::kContiguous);
+      other.FillWithSmallIntegers(random_);
+      SCOPED_TRACE(shape.Text());
+      CheckForward(c, /*with_bias=*/false);
+      CheckForward(c, /*with_bias=*/true, "relu");
+      CheckBackward(c);
+    }
+  }
+}
+
+TEST_P(ConvolutionSuite, ImagesOfMoreRowsThanACoresCacheHolds) {
+  Case c = Make({.image = {66, 64},
+                 .window = {1, 1},
+                 .stride = {1},
+                 .padding = {0},
+                 .dilation = {1},
+                 .batch = 2,
+                 .x_channels = 2,
+                 .y_channels = 62},
+                DType::kFloat32, Format::kChannelsLast);
+  CheckForward(c, /*with_bias=*/true, "relu");
+  Operand added = c.y;
+  added.FillWithSmallIntegers(random_);
+  CheckForward(c, /*with_bias=*/true, "relu", &added);
+}
+
+TEST_P(ConvolutionSuite, AWindowForEachChannel) {
+  for (const int64_t channels : {16, 21}) {
+    CheckAll({.image = {5, 6},
+              .window = {3, 3},
+              .stride = {2},
+              .padding = {1},
+              .dilation = {1},
+              .x_channels = channels,
+              .y_channels = channels,
+              .groups = channels});
+  }
+}
+
+// Fewer images than threads: each takes some of the channels, of what is added too.
+TEST_P(ConvolutionSuite, WhatIsAddedToOneImage) {
+  for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+    for (const int64_t groups : {1, 4}) {
+      Case c = Make({.image = {6, 5},
+                     .window = {3, 3},
+                     .stride = {1},
+                     .padding = {1},
+                     .dilation = {1},
+                     .batch = 1,
+                     .x_channels = 8,
+                     .y_channels = 40,
+                     .groups = groups},
+                    DType::kFloat32, format);
+      Operand added = c.y;
+      added.FillWithSmallIntegers(random_);
+      SCOPED_TRACE(c.shape.Text());
+      CheckForward(c, /*with_bias=*/true, "relu", &added);
+      CheckForward(c, /*with_bias=*/false, "", &added);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cpu, ConvolutionSuite,
     testing::Values(ConvolutionLibraryCase{"cpu",
