@@ -37,19 +37,51 @@ class LayoutSpread {
   }
 
  private:
+  bool OnCpu() const { return graph_.device == DeviceType::kCpu; }
+
   bool GoesChannelsLast(const Node& node) const {
     if (!(IsConvolution(node) || IsConvolutionBackward(node))) return false;
     const TensorMeta& image = graph_.meta(node.args[0].value());
-    return HasImageRank(image) &&
-           (IsHalf(image.dtype) || (image.dtype == DType::kFloat32 &&
-                                    options_.allow_tf32_convolution));
+    if (!HasImageRank(image)) return false;
+    if (OnCpu()) return image.dtype == DType::kFloat32;
+    return IsHalf(image.dtype) || (image.dtype == DType::kFloat32 &&
+                                   options_.allow_tf32_convolution);
+  }
+
+  bool Seed() {
+    if (!options_.layout_optimization) return false;
+    if (OnCpu()) return SeedOnCpu();
+    return graph_.device == DeviceType::kCuda && SeedOnCuda();
+  }
+
+  // A join of images along their channels. Where those lie channels-last, a loop finds
+  // what it reads lane by lane.
+  bool JoinsChannels(const Node& node) const {
+    return node.op->name == "aten.cat.default" &&
+           HasImageRank(graph_.meta(node.results[0])) &&
+           (node.args[1] == Argument(1) ||
+            node.args[1] == Argument(1 - graph_.meta(node.results[0]).rank()));
+  }
+
+  // Collects the images that convolutions compute and read. Returns false if there are
+  // none, if there are gradients, of which the library computes most in its own
+  // layouts, or if images are joined.
+  bool SeedOnCpu() {
+    for (const Node& node : graph_.nodes()) {
+      if (JoinsChannels(node)) return false;
+      if (!GoesChannelsLast(node)) continue;
+      if (IsConvolutionBackward(node)) return false;
+      const std::optional<ValueId> base =
+          ShownResult(graph_, node.args[0].value());
+      if (base.has_value()) seeds_.push_back(*base);
+      seeds_.push_back(node.results[0]);
+    }
+    return !seeds_.empty();
   }
 
   // Collects what convolutions compute and read. Returns false if there are none, or if
   // one has groups.
-  bool Seed() {
-    if (graph_.device != DeviceType::kCuda || !options_.layout_optimization)
-      return false;
+  bool SeedOnCuda() {
     bool found = false;
     for (const Node& node : graph_.nodes()) {
       if (!GoesChannelsLast(node)) continue;
@@ -148,7 +180,7 @@ class LayoutSpread {
   }
 
   // If nothing needs the result of a loop channels-last, the loop writes it with the
-  // meta's strides.
+  // meta's strides, and so does oneDNN.
   void LeaveWhatOnlyLeaves() {
     for (const Node& node : graph_.nodes()) {
       if (Flattens(node)) continue;
@@ -159,7 +191,7 @@ class LayoutSpread {
       });
     }
     for (const Node& node : graph_.nodes()) {
-      if (node.op->handling != Handling::kLower) continue;
+      if (node.op->handling != Handling::kLower && !OnCpu()) continue;
       for (const ValueId result : node.results)
         if (!read_[result.index]) marked_[result.index] = false;
     }

@@ -24,6 +24,22 @@ bool IsConvolutionBackward(const Node& node) {
   return node.op->name == "aten.convolution_backward.default";
 }
 
+bool IsComputedAsItLies(const Graph& graph, const Node& node) {
+  if (graph.device != DeviceType::kCpu || !IsConvolution(node) ||
+      !(node.args[6] == Argument(false))) {
+    return false;
+  }
+  const TensorMeta& image = graph.meta(node.args[0].value());
+  if (image.dtype != DType::kFloat32) return false;
+  const DimVector& weights = graph.meta(node.args[1].value()).sizes;
+  const Argument& groups = node.args[8];
+  if (!(groups == Argument(1))) {
+    return groups == Argument(image.sizes[1]) && image.sizes[1] == weights[0];
+  }
+  return std::all_of(weights.begin() + 2, weights.end(),
+                     [](const SymExpr& size) { return size.Is(1); });
+}
+
 bool IsImageProduct(const Graph& graph, const Node& node) {
   const bool backward = IsConvolutionBackward(node);
   if (graph.device != DeviceType::kCuda || !(backward || IsConvolution(node)))

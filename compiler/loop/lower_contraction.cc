@@ -34,13 +34,15 @@ View AnyOperand(NodeLowering& n, size_t arg) {
   return n.g.CopyOf(n.tensor(arg), "copy");
 }
 
-// A tensor of a convolution must be contiguous or channels-last; the latter where
-// the convolution is.
+// A tensor of a convolution must be contiguous or channels-last; on CUDA the latter
+// where the convolution is, while oneDNN takes each tensor as it comes.
 View ImageOperand(NodeLowering& n, size_t arg) {
   const ValueId v = n.tensor(arg);
-  const bool channels_last = std::any_of(
-      n.node.results.begin(), n.node.results.end(),
-      [&](ValueId result) { return n.g.channels_last[result.index]; });
+  const bool channels_last =
+      n.g.graph.device == DeviceType::kCuda &&
+      std::any_of(
+          n.node.results.begin(), n.node.results.end(),
+          [&](ValueId result) { return n.g.channels_last[result.index]; });
   const std::optional<View> view = n.g.AsView(v);
   if (view.has_value()) {
     const auto fits = [&](const DimVector& due) {

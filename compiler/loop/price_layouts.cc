@@ -69,7 +69,17 @@ class LayoutPricer {
     return !IsMarked(v) && !IsChannelsLast(graph_.meta(v), graph_.shapes);
   }
 
+  // oneDNN takes each array in any layout.
+  void AddConvolutionOnCpu(const Node& node) {
+    if (!IsComputedAsItLies(graph_, node)) return;
+    const ValueId image = node.args[0].value();
+    const ValueId result = node.results[0];
+    if (marked_[result.index] && !LiesOtherwise(image))
+      bytes_.saved += BytesOf(image) + BytesOf(result);
+  }
+
   void AddConvolution(const Node& node) {
+    if (graph_.device == DeviceType::kCpu) return AddConvolutionOnCpu(node);
     const bool backward = IsConvolutionBackward(node);
     const bool product = IsImageProduct(graph_, node);
     int64_t read = 0;

@@ -18,9 +18,10 @@ std::optional<ValueId> ShownResult(const Graph& graph, ValueId v);
 struct LayoutBytes {
   // What the library copies inside of convolutions whose arrays lie
   // channels-first: all that they read and write. An image product
-  // (image_products.h) has nothing to copy.
+  // (image_products.h) has nothing to copy. On the CPU images alone count, of
+  // convolutions that are computed as they lie; of others they are copied in any case.
   int64_t saved = 0;
-  // What is copied in front of convolutions and for the caller. A loop from one
+  // What is copied in front of convolutions, on CUDA, and for the caller. A loop from one
   // layout to the other is due anyway, and takes half as long again: of what lies
   // channels-first there, half counts.
   int64_t added = 0;
