@@ -12,13 +12,15 @@ namespace {
 using Atom = uint32_t;
 enum Side { kFirst = 0, kSecond = 1 };
 
-// A weight of an address.
+// The stride of one atom in an address.
 struct Weight {
   SymExpr value;
   int64_t hint;
   Atom atom;
 };
 
+// The axes of both nests, cut into pieces (atoms). An atom that both nests have is an
+// axis of the shared space.
 class Atoms {
  public:
   Atoms(const LoopNest& first, const LoopNest& second, const ShapeEnv& shapes)
@@ -32,9 +34,11 @@ class Atoms {
     }
   }
 
-  // Makes the two addresses one, or leaves everything as it was.
+  // Splits and identifies atoms until both addresses are equal. If that is impossible,
+  // changes nothing.
   bool UnifyAddresses(const LinearForm& first, const LinearForm& second);
-  // Cuts and joins until the two lists agree in order, or gives up.
+  // Splits and identifies atoms until the two lists are equal. Returns whether that
+  // worked.
   bool UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second);
 
   const std::vector<Atom>& atoms(Side side, size_t axis) const {
@@ -42,9 +46,10 @@ class Atoms {
   }
   const SymExpr& extent(Atom atom) const { return extents_[atom]; }
   bool Has(Side side, Atom atom) const;
-  // No axis of one side stands for two of its own.
+  // Whether no nest has an atom twice.
   bool Distinct() const;
-  // The old axis over positions of atoms.
+  // Axis `axis` of the nest as an expression of new axes; `position` is the new axis of
+  // each atom.
   SymExpr ValueOf(Side side, size_t axis,
                   const std::vector<uint32_t>& position) const;
   size_t size() const { return extents_.size(); }
@@ -52,7 +57,7 @@ class Atoms {
  private:
   std::vector<Weight> WeightsOf(Side side, const LinearForm& address) const;
   bool Unify(Atom a, Atom b);
-  // By value: `inner` is one of extents_ as a rule, which grows here.
+  // `inner` is taken by value: it is usually an element of extents_, which grows here.
   bool Split(Atom atom, SymExpr inner);
   void Rename(Atom from, absl::Span<const Atom> to);
 
@@ -135,7 +140,7 @@ bool Atoms::UnifyAddresses(const LinearForm& first, const LinearForm& second) {
 }
 
 bool Atoms::UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second) {
-  // From the innermost: the rest of the larger goes on with the next.
+  // Starts with the innermost. What is left of the larger atom is matched with the next.
   while (!first.empty() && !second.empty()) {
     const Atom a = first.back(), b = second.back();
     if (extents_[a] == extents_[b]) {
@@ -182,7 +187,7 @@ SymExpr Atoms::ValueOf(Side side, size_t axis,
   return value;
 }
 
-// Pairs of accesses to one buffer, those that bind most axes first.
+// A pair of accesses to one buffer. Pairs that determine more axes come first.
 struct Shared {
   const LinearForm* first;
   const LinearForm* second;
@@ -214,9 +219,10 @@ std::vector<Shared> SharedAccesses(const FusionUnit& first,
   return shared;
 }
 
-// Atoms of one side in the order of its loops; of one kind of axis or all.
+// Which axes of a nest ListAtoms lists.
 enum class Which { kOuter, kReduced, kAll };
 
+// The atoms of a nest's axes, in the order of its loops.
 std::vector<Atom> ListAtoms(const Atoms& atoms, Side side, const LoopNest& nest,
                             Which which) {
   std::vector<Atom> list;
@@ -237,18 +243,18 @@ std::vector<Atom> Unmatched(const Atoms& atoms, std::vector<Atom> list,
   return list;
 }
 
-// Matches what no access bound. `space`, of the side with more loops, must be
-// covered by all of `walker`.
+// Matches the atoms that no shared access determined. All atoms of `walker` must cover
+// those of `space`, the nest with more loops.
 bool Cover(Atoms& atoms, Side space_side, const LoopNest& space, Which which,
            const LoopNest& walker) {
   const Side walker_side = space_side == kFirst ? kSecond : kFirst;
-  std::vector<Atom> due =
+  std::vector<Atom> wanted =
       Unmatched(atoms, ListAtoms(atoms, space_side, space, which), walker_side);
-  std::vector<Atom> have = Unmatched(
+  std::vector<Atom> given = Unmatched(
       atoms, ListAtoms(atoms, walker_side, walker, Which::kAll), space_side);
-  if (due.empty() && have.empty()) return true;
-  return space_side == kFirst ? atoms.UnifyInOrder(due, have)
-                              : atoms.UnifyInOrder(have, due);
+  if (wanted.empty() && given.empty()) return true;
+  return space_side == kFirst ? atoms.UnifyInOrder(wanted, given)
+                              : atoms.UnifyInOrder(given, wanted);
 }
 
 bool SameReduced(const Atoms& atoms, const LoopNest& first,
@@ -289,7 +295,7 @@ bool MatchRest(Atoms& atoms, const FusionUnit& first,
              everywhere ? Which::kAll : Which::kOuter, walker.nest)) {
     return false;
   }
-  // A walker of the outer points must not be bound to a reduced axis.
+  // A nest over the outer points must not share a reduced axis.
   if (everywhere) return true;
   for (const Atom atom :
        ListAtoms(atoms, space, reducer.nest, Which::kReduced)) {

@@ -27,8 +27,8 @@ class Aligner {
           const AlignOptions& options)
       : program_(program), target_(target), options_(options) {}
 
-  // Decides about each product, up to the first of `key`, which it leaves as it is.
-  // Returns that one's step; the number of steps if there is none.
+  // Chooses a remedy for each product before the first one with `key`. Returns the step
+  // of that one, or the number of steps if no product has the key.
   size_t Decide(const TuningTable& tuning, absl::string_view key = "") {
     remedies_.resize(program_.steps.size());
     for (size_t s = 0; s < remedies_.size(); ++s) {
@@ -37,7 +37,7 @@ class Aligner {
       AlignChoice choice =
           DecideAlignment(*c, program_, target_, options_, tuning);
       if (!choice.key.empty() && choice.key == key) return s;
-      Note(choice, *c);
+      Record(choice, *c);
       if (choice.remedy.has_value()) SetRemedy(s, *std::move(choice.remedy));
     }
     return remedies_.size();
@@ -50,7 +50,7 @@ class Aligner {
     any_ = true;
   }
 
-  // Changes the products as was decided.
+  // Applies the chosen remedies.
   AlignedCounts Apply() {
     if (!any_) return counts_;
     CountWriters();
@@ -68,8 +68,8 @@ class Aligner {
   }
 
  private:
-  // For people too.
-  void Note(const AlignChoice& choice, Contraction& c) {
+  // Records the decision for the cache, and as text for people.
+  void Record(const AlignChoice& choice, Contraction& c) {
     if (choice.key.empty()) return;
     program_.tuned[choice.key] = choice.decision;
     if (!choice.ignored.empty()) {
@@ -81,7 +81,7 @@ class Aligner {
 
   void PadOperands(const Contraction& c, const AlignRemedy& remedy) {
     for (size_t place = 0; place < c.operands.size(); ++place) {
-      // An operand before may have the same buffer.
+      // The rows are aligned already if an earlier operand has the same buffer.
       const View& view = c.operands[place].view;
       if (remedy.stride[place].has_value() &&
           !HasAlignedRows(view, program_.buffers[view.buffer])) {
@@ -111,7 +111,7 @@ class Aligner {
       AddInterleaved(InterleaveRows(c).value());
       return;
     }
-    std::optional<View> result;  // as it was
+    std::optional<View> result;  // the original view, if the result is copied
     for (size_t place = 0; place < c.operands.size(); ++place) {
       if (!remedy.copied[place]) continue;
       ContractionOperand& operand = c.operands[place];
@@ -131,21 +131,21 @@ class Aligner {
     AddCopy(from, *result, c);
   }
 
-  // Pushes the products, and the copies of edges to their places.
+  // Adds the products as steps, and the copies that put the edges in their places.
   void AddInterleaved(const InterleavedProduct& parts) {
     for (const Contraction& part : parts.aligned)
       program_.steps.push_back(part);
     for (Contraction edge : parts.edges) {
-      const View due = edge.result().view;
+      const View to = edge.result().view;
       edge.result().view =
           AlignedLike(edge.result(), *RowAxis(edge.result()), {});
       const View from = edge.result().view;
       program_.steps.push_back(edge);
-      AddCopy(from, due, edge);
+      AddCopy(from, to, edge);
     }
   }
 
-  // Pushes the product, its peeled parts beside it.
+  // Adds the product and its peeled parts as steps.
   void AddParts(Contraction c,
                 const std::vector<std::optional<int64_t>>& peeled) {
     std::vector<Contraction> small;
@@ -165,8 +165,8 @@ class Aligner {
     for (Contraction& part : small) program_.steps.push_back(std::move(part));
   }
 
-  // A new temporary for the operand, of the sizes that its axes get, with aligned rows
-  // along the axis `row`.
+  // A new temporary for the operand, with aligned rows along the axis `row`. Axes in
+  // `widened` get those sizes.
   View AlignedLike(ContractionOperand operand, uint32_t row,
                    const std::vector<int64_t>& widened) {
     for (size_t d = 0; d < operand.view.sizes.size(); ++d)
@@ -184,7 +184,7 @@ class Aligner {
     return view;
   }
 
-  // The size that the axis of an index gets; 0: its own.
+  // The size that the axis of an index is widened to; 0 if it is not widened.
   static int64_t Widened(const SymExpr& index,
                          const std::vector<int64_t>& widened) {
     Var axis;
@@ -193,9 +193,9 @@ class Aligner {
                : 0;
   }
 
-  // The operand's view in a copy with aligned rows along the axis `row`. Products that
-  // read the same elements, as they are or transposed, share a copy: a gradient is read
-  // both ways.
+  // A copy of the operand with aligned rows along the axis `row`. Products that read the
+  // same elements share a copy, also if one of them reads it transposed: a gradient is
+  // read both ways.
   View CopyOf(const ContractionOperand& operand, uint32_t row,
               const Contraction& c, const std::vector<int64_t>& widened) {
     const View& view = operand.view;
@@ -241,7 +241,7 @@ class Aligner {
     return result;
   }
 
-  // Pushes a nest that copies `from`, for whom `c` is computed.
+  // Adds a nest that copies `from` to `to`. It counts as part of `c` for people.
   void AddCopy(const View& from, const View& to, const Contraction& c) {
     LoopNest nest;
     DimVector extents;
@@ -258,7 +258,7 @@ class Aligner {
         SplitAtDivisions(std::move(nest), program_.shapes));
   }
 
-  // Pushes a nest that zeroes the whole temporary `to` from `first` on along `dim`.
+  // Adds a nest that zeroes the temporary `to` from index `first` of `dim` to the end.
   void AddZeros(const View& to, size_t dim, const SymExpr& first,
                 const Contraction& c) {
     View rest = to;

@@ -13,45 +13,48 @@
 
 namespace kiln {
 
-// Aligns the operands of `program`'s products for tensor cores, which are fastest when
-// rows begin at multiples of 16 bytes and sizes along rows are whole vectors. A product
-// with 50,257 columns of bf16 takes seven times as long as one with 50,256.
+// Aligns the operands of `program`'s matrix products for tensor cores. Those are fastest
+// when each row begins at a multiple of 16 bytes and consists of whole 16-byte vectors.
+// A product with 50,257 columns of bf16 takes seven times as long as one with 50,256
+// (H200; the times are in align_remedies.cc).
 //
-//   rows    Rows of a temporary get a longer stride. An input or a result, whose layout
-//           is fixed, is copied to or from such a temporary.
-//   result  If rows of the result have an odd length, several products can write it,
-//           each the rows with one alignment (interleave_rows.h), from factors with
-//           rows along the sum. Done if that costs less than copies.
-//   sizes   Sizes are peeled: one product takes the whole vectors, a small second one
-//           the rest of the rows, columns or sum. If all operands that have the axis
-//           are copied, or copying them costs less, the copies are made of whole
-//           vectors instead, and a sum's terms are padded with zeros.
+//   rows    Rows of a temporary get a longer stride. An input or a result has a fixed
+//           layout, so it is copied to or from such a temporary.
+//   result  If the rows of the result have an odd length, several products can write
+//           it: one for each alignment that rows have (interleave_rows.h). They read
+//           factors with rows along the sum, copied if necessary. This is done if it
+//           costs less than other copies.
+//   sizes   An odd size is peeled: one product computes the whole vectors, and a small
+//           second one the remaining rows, columns or terms of the sum. If all operands
+//           with that axis are copied anyway, or if copying them costs less, the copies
+//           are padded to whole vectors instead, with zeros where terms are summed.
 //
-// A product is changed only if that saves a tenth of its price, at the hints, or as
-// a decision of `tuning` says (align_ways.h). For bf16, f16, and f32 that may be rounded
-// to TF32, on CUDA. Rows have a known length; their number may be a symbol. Keys that
-// are looked up go into the program's `tuned`.
+// A product is changed if that saves a tenth of its estimated time with symbols at their
+// hints, or if a decision of `tuning` says so (align_ways.h). Applies on CUDA to bf16,
+// f16, and f32 that may be rounded to TF32. The length of the rows must be known; their
+// number may be a symbol. Each key that is looked up is added to the program's `tuned`.
 //
 // Linear in the program for each product.
 struct AlignOptions {
-  bool longer_rows = true;  // false: rows that are not aligned are copied
+  bool longer_rows = true;  // false: unaligned rows are copied
   bool copies = true;       // false: nothing is copied or peeled
-  bool widens = true;       // false: sizes are peeled, and no copy is wider
+  bool widens = true;       // false: odd sizes are peeled, never padded
 };
-// What forced padding leaves as it is must not be peeled.
+// Turns copies off under force_shape_pad: what that option did not pad must not be
+// peeled.
 AlignOptions AlignOptionsOf(const ArtifactOptions& options);
 
 struct AlignedCounts {
-  int64_t products = 0;  // that it changed
+  int64_t products = 0;  // products that were changed
   int64_t rows = 0;      // buffers whose rows got a longer stride
 };
 AlignedCounts AlignContractions(LoopProgram& program, const Target& target,
                                 const AlignOptions& options = {},
                                 const TuningTable& tuning = {});
 
-// The product whose decisions have `key`, alone, aligned in each of its ways; what is
-// chosen without a decision first. Empty if there is none. `program` and the other
-// arguments are those that AlignContractions takes.
+// Programs of the first product with tuning key `key` alone, aligned in each possible
+// way. The one that is chosen without a decision comes first. Empty if no product has
+// the key. `program` and the other arguments are those that AlignContractions takes.
 std::vector<StepAlone> AlignedWays(LoopProgram program, const Target& target,
                                    const AlignOptions& options,
                                    const TuningTable& tuning,

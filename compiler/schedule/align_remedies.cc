@@ -12,16 +12,17 @@
 namespace kiln {
 namespace {
 
-// Estimates, of products of 8192 x 768 with 50,257 columns of bf16 on an H200 (in
-// ms: forward 0.96 aligned, 6.6 else; gradients 0.8 and 4.3 to 4.5).
-constexpr double kOfPeak = 0.7;         // that an aligned product reaches
-constexpr double kSlowerUnaligned = 6;  // one that is not
-constexpr double kLaunchNs = 4000;
-constexpr double kWorthIt = 0.9;
-// Below it the part of a sum that is rounded by itself may be seen in the result.
-constexpr int64_t kLeastSum = 512;
+// Source: products of 8192 x 768 with 50,257 columns of bf16 on an H200. Forward took
+// 0.96 ms aligned and 6.6 ms otherwise, the gradients 0.8 ms and 4.3 to 4.5 ms.
+constexpr double kPeakFraction = 0.7;     // of an aligned product
+constexpr double kUnalignedSlowdown = 6;  // of an unaligned product
+constexpr double kStepNs = 4000;          // of each additional step
+constexpr double kWorthwhileFraction = 0.9;
+// In shorter sums the rounding of the part that is summed separately may show in the
+// result.
+constexpr int64_t kLeastPeeledSum = 512;
 
-// Products a cycle and multiprocessor of tensor cores, of half types.
+// Multiplications of half types by the tensor cores of a multiprocessor, per cycle.
 double ProductsPerCycle(const Target& target) {
   if (target.compute_capability >= 90) return 2048;
   return target.compute_capability == 80 ? 1024 : 512;
@@ -50,7 +51,7 @@ class RemedyFinder {
                .by == ComputedBy::kLibrary;
   }
 
-  // All, whatever they cost. None where the product is aligned.
+  // All remedies, whatever they cost. Empty if the product is aligned.
   std::vector<AlignRemedy> All(const Contraction& c) const {
     std::vector<AlignRemedy> all;
     for (const Odd odd : {Odd::kPeeled, Odd::kWidened, Odd::kCheaper}) {
@@ -64,8 +65,8 @@ class RemedyFinder {
     return all;
   }
 
-  // The cheaper of two, with wider copies and without. None where the product is
-  // aligned, or better as it is.
+  // The cheaper of two remedies, with padded copies and without. None if the product is
+  // aligned, or if no remedy saves enough.
   std::optional<AlignRemedy> Find(const Contraction& c) const {
     std::optional<AlignRemedy> peeled = Worthwhile(c, Odd::kPeeled);
     if (!options_.widens) return peeled;
@@ -76,7 +77,7 @@ class RemedyFinder {
   }
 
  private:
-  // What becomes of a size that is not of whole vectors.
+  // What is done about a size that is not a whole number of vectors.
   enum class Odd : uint8_t { kPeeled, kWidened, kCheaper };
 
   double ProductsOf(const Contraction& c) const {
@@ -93,7 +94,7 @@ class RemedyFinder {
 
   double TimeOf(const Contraction& c, double slower) const {
     double per_ns = ProductsPerCycle(target_) * target_.multiprocessors *
-                    target_.cycles_per_ns * kOfPeak;
+                    target_.cycles_per_ns * kPeakFraction;
     if (c.result().view.dtype == DType::kFloat32) per_ns /= 2;
     double bytes = 0;
     for (const ContractionOperand& operand : c.operands)
@@ -102,7 +103,7 @@ class RemedyFinder {
                     bytes / target_.memory_bytes_per_ns);
   }
   double TimeToMove(double bytes) const {
-    return kLaunchNs + bytes / target_.memory_bytes_per_ns;
+    return kStepNs + bytes / target_.memory_bytes_per_ns;
   }
 
   std::optional<AlignRemedy> Worthwhile(const Contraction& c, Odd odd) const {
@@ -111,7 +112,8 @@ class RemedyFinder {
     std::optional<AlignRemedy> parts = Interleaved(c, *remedy);
     if (parts.has_value() && parts->costs < remedy->costs)
       remedy = std::move(parts);
-    if (TimeOf(c, 1) + remedy->costs > kWorthIt * TimeOf(c, kSlowerUnaligned))
+    if (TimeOf(c, 1) + remedy->costs >
+        kWorthwhileFraction * TimeOf(c, kUnalignedSlowdown))
       return std::nullopt;
     return remedy;
   }
@@ -119,13 +121,13 @@ class RemedyFinder {
   std::optional<AlignRemedy> Find(const Contraction& c, Odd odd) const {
     AlignRemedy remedy;
     double& costs = remedy.costs;
-    bool due = false;
+    bool unaligned = false;
     for (size_t place = 0; place < c.operands.size(); ++place) {
       const View& view = c.operands[place].view;
       if (!RowAxis(c.operands[place]).has_value() || !HasKnownStrides(view))
         return std::nullopt;
       if (HasAlignedRows(view, program_.buffers[view.buffer])) continue;
-      due = true;
+      unaligned = true;
       remedy.stride[place] = LongerRows(view);
       if (remedy.stride[place].has_value()) continue;
       if (!options_.copies || !PlaceOf(view, program_).has_value())
@@ -133,13 +135,13 @@ class RemedyFinder {
       remedy.copied[place] = true;
       costs += TimeToMove(2 * BytesOf(view));
     }
-    if (!PeelAxes(c, odd, remedy, due) || !due) return std::nullopt;
+    if (!PeelAxes(c, odd, remedy, unaligned) || !unaligned) return std::nullopt;
     return remedy;
   }
 
-  // Another way where the result is to be copied. Each part reads other columns, so
-  // rows along them would begin anywhere: such a factor is copied with rows along the
-  // sum.
+  // The remedy of interleave_rows.h, if `remedy` would copy the result. Each of its
+  // products computes other columns, so rows of factors along the columns would begin at
+  // any alignment. Such a factor is copied with rows along the sum.
   std::optional<AlignRemedy> Interleaved(const Contraction& c,
                                          const AlignRemedy& remedy) const {
     const auto sum = static_cast<uint32_t>(c.extents.size() - 1);
@@ -169,12 +171,12 @@ class RemedyFinder {
     if (!parts.has_value()) return std::nullopt;
     for (const Contraction& part : parts->aligned) {
       if (!IsAligned(part, out.turned)) return std::nullopt;
-      out.costs += TimeOf(part, 1) + kLaunchNs;
+      out.costs += TimeOf(part, 1) + kStepNs;
     }
     for (const Contraction& edge : parts->edges) {
       if (!PlaceOf(edge.result().view, program_).has_value())
         return std::nullopt;
-      out.costs += TimeOf(edge, 1) + kLaunchNs +
+      out.costs += TimeOf(edge, 1) + kStepNs +
                    TimeToMove(2 * BytesOf(edge.result().view));
     }
     out.peeled.resize(c.extents.size());
@@ -183,7 +185,7 @@ class RemedyFinder {
     return out;
   }
 
-  // `copied`: operands whose views stand for copies that are yet to be made.
+  // `copied` has the operands whose views are those of copies that are not made yet.
   bool IsAligned(const Contraction& c,
                  const std::array<bool, 3>& copied) const {
     for (size_t place = 0; place < c.operands.size(); ++place) {
@@ -202,7 +204,7 @@ class RemedyFinder {
     return true;
   }
 
-  // The stride that aligns the view by its buffer's rows alone.
+  // The stride of the buffer's rows that aligns the view without a copy.
   std::optional<int64_t> LongerRows(const View& view) const {
     if (!options_.longer_rows) return std::nullopt;
     const std::optional<int64_t> stride = StrideForRows(program_, view.buffer);
@@ -214,10 +216,11 @@ class RemedyFinder {
     return stride;
   }
 
-  // Peels or widens each size. False where one is not known or not even one vector, or
-  // where a sum is too short to be peeled and is not widened.
+  // Peels or widens each odd size, and sets `unaligned` if there is one. Returns false
+  // if a size is unknown or shorter than a vector, or if a sum is too short to be peeled
+  // and cannot be widened.
   bool PeelAxes(const Contraction& c, Odd odd, AlignRemedy& remedy,
-                bool& due) const {
+                bool& unaligned) const {
     const int64_t step = RowAlignment(c.result().view.dtype);
     remedy.peeled.resize(c.extents.size());
     remedy.widened.resize(c.extents.size());
@@ -233,12 +236,13 @@ class RemedyFinder {
       }
       if (!options_.copies || axis + 3 < c.extents.size() || at == 0)
         return false;
-      const bool peels = axis != sum || (extent >= kLeastSum && TakesMore(c));
+      const bool peels =
+          axis != sum || (extent >= kLeastPeeledSum && CanAddMatrix(c));
       const double peeled = TimeOfPeeled(c, axis, extent - at);
       const std::optional<double> widened =
           odd != Odd::kPeeled ? TimeToWiden(c, axis, remedy) : std::nullopt;
       if (!peels && !widened.has_value()) return false;
-      due = true;
+      unaligned = true;
       if (widened.has_value() &&
           (!peels || odd == Odd::kWidened || *widened < peeled)) {
         remedy.widened[axis] = at + step;
@@ -258,13 +262,13 @@ class RemedyFinder {
                      SymExpr::Axis(axis)) != operand.index.end();
   }
 
-  // What it takes beside the copies that are due already; none where an operand cannot
-  // be copied, or the body reads something along the axis.
+  // The time for the copies that widening `axis` adds to those of `remedy`. None if an
+  // operand cannot be copied, or if the body reads something along the axis.
   std::optional<double> TimeToWiden(const Contraction& c, uint32_t axis,
                                     const AlignRemedy& remedy) const {
     const bool sums = axis + 1 == c.extents.size();
     if (!sums && Loads(c)) return std::nullopt;
-    double costs = sums ? 2 * kLaunchNs : 0;  // of zeros
+    double costs = sums ? 2 * kStepNs : 0;  // for zeros in both factors
     for (size_t place = 0; place < c.operands.size(); ++place) {
       const ContractionOperand& operand = c.operands[place];
       if (!IsAlong(operand, axis)) continue;
@@ -277,7 +281,7 @@ class RemedyFinder {
   }
 
   double TimeOfPeeled(const Contraction& c, size_t axis, int64_t rest) const {
-    double bytes = 0;  // of what does not get smaller
+    double bytes = 0;  // of operands without the axis, which do not shrink
     for (const ContractionOperand& operand : c.operands) {
       if (!IsAlong(operand, static_cast<uint32_t>(axis)))
         bytes += BytesOf(operand.view);
@@ -285,12 +289,12 @@ class RemedyFinder {
     if (axis + 1 == c.extents.size()) bytes *= 2;  // written, then read
     Contraction peeled = c;
     peeled.extents[axis] = rest;
-    const double slow = rest > 1 ? TimeOf(peeled, kSlowerUnaligned) : 0;
+    const double slow = rest > 1 ? TimeOf(peeled, kUnalignedSlowdown) : 0;
     return std::max(slow, TimeToMove(bytes));
   }
 
-  // Whether a library that computes it can add a matrix.
-  bool TakesMore(const Contraction& c) const {
+  // Whether the library can add a matrix to the product: it has no other epilogue.
+  bool CanAddMatrix(const Contraction& c) const {
     for (const ScalarNode& node : c.body)
       if (node.op == ScalarOp::kLoad || node.op == ScalarOp::kConstant)
         return false;

@@ -15,48 +15,54 @@
 
 namespace kiln {
 
-// The changes to one product.
+// The changes that align one product.
 struct AlignRemedy {
-  std::array<std::optional<int64_t>, 3> stride;  // of the operand's buffer
+  // For each operand: the new stride of its buffer's rows, in elements.
+  std::array<std::optional<int64_t>, 3> stride;
+  // For each operand: whether it is copied.
   std::array<bool, 3> copied = {};
-  // By axis: where the part that is peeled begins.
+  // For each axis: the point at which the peeled part begins.
   std::vector<std::optional<int64_t>> peeled;
-  // By axis: the size, of whole vectors, that it gets in the copies of all operands
-  // that have it; 0: its own.
+  // For each axis: the padded size, in whole vectors, that the copies of all operands
+  // with that axis get. 0: not padded.
   std::vector<int64_t> widened;
-  // Instead of all of these: several products, each of rows with one alignment
-  // (interleave_rows.h), that read these factors from copies with rows along the sum.
+  // If set, replaces all of the changes above: several products, one for each alignment
+  // that rows have (interleave_rows.h). They read the factors in `turned` from copies with
+  // rows along the sum.
   bool interleaves = false;
   std::array<bool, 3> turned = {};
-  double costs = 0;  // ns, beside the product itself
+  double costs = 0;  // ns in addition to the aligned product
 };
 
-// The cheapest remedy, by estimates at the hints. None if the product is aligned, if no
-// remedy saves enough, or if align_contractions.h does not change such products.
+// The remedy with the lowest estimated cost, with symbols at their hints. None if the
+// product is aligned, if no remedy saves enough, or if align_contractions.h does not
+// change such products. Pure, like all functions here.
 std::optional<AlignRemedy> RemedyOf(const Contraction& contraction,
                                     const LoopProgram& program,
                                     const Target& target,
                                     const AlignOptions& options);
 
-// All remedies, whatever they cost; some may be equal. None where there is nothing to
-// align, or where align_contractions.h does not change such products.
+// All remedies, whatever they cost; some may be equal. Empty if there is nothing to
+// align, or if align_contractions.h does not change such products.
 std::vector<AlignRemedy> RemediesOf(const Contraction& contraction,
                                     const LoopProgram& program,
                                     const Target& target,
                                     const AlignOptions& options);
 
-// The axis that neighbours of the view lie along; none where there are none.
+// The axis along which the operand is contiguous; none if there is no such axis.
 std::optional<uint32_t> RowAxis(const ContractionOperand& operand);
 
 bool HasAlignedRows(const View& view, const Buffer& buffer);
 
-// Lays the operand's view out anew: dense, its rows along the axis `row` and aligned.
+// Gives the operand's view a new, dense layout with aligned rows along the axis `row`.
 void LayOutRows(ContractionOperand& operand, uint32_t row);
 
-// The axes of a nest over the view: one for each dimension of more than a point.
+// Appends to `extents` an axis for each dimension of the view whose size is not 1.
+// Returns the index of the view's elements over these axes.
 DimVector AxesOver(const View& view, DimVector& extents);
 
-// The offset of each point of the view in its buffer, over those axes.
+// The index in its buffer of the view's elements, over the axes of AxesOver. None if
+// that is not an index of the buffer.
 std::optional<DimVector> PlaceOf(const View& view, const LoopProgram& program);
 
 }  // namespace kiln

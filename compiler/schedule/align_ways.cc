@@ -22,7 +22,7 @@ std::string NameOf(const AlignRemedy& remedy) {
   return "pad";
 }
 
-// All that tells remedies of one product apart.
+// Text that differs between different ways to align one product.
 std::string WordsOf(const AlignWay& way) {
   std::string out = way.name;
   if (!way.remedy.has_value()) return out;
@@ -42,7 +42,7 @@ std::string KeyOf(const Contraction& c, const LoopProgram& program,
   if (ways.empty()) return "";
   std::string words;
   for (const AlignWay& way : ways) absl::StrAppend(&words, WordsOf(way), "\n");
-  // The version rises when equal words come to mean other ways.
+  // Raise the version when the same words come to mean different ways.
   return WayKeyOf("align", absl::StrCat("kiln ways to align 2\n", words), c,
                   program.buffers, program.shapes, target);
 }
@@ -69,8 +69,8 @@ std::vector<AlignWay> AlignWaysOf(const Contraction& contraction,
   add({std::move(name), std::move(cheapest)});
   add({std::string(kPlain), std::nullopt});
   for (AlignRemedy& remedy : remedies) {
-    std::string its = NameOf(remedy);
-    add({std::move(its), std::move(remedy)});
+    std::string remedy_name = NameOf(remedy);
+    add({std::move(remedy_name), std::move(remedy)});
   }
   return ways;
 }

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_SCHEDULE_ALIGN_WAYS_H_
 #define KILN_COMPILER_SCHEDULE_ALIGN_WAYS_H_
 
-// The ways to align a product (align_contractions.h): what a measurement compares and
-// what a tuning decision names, as ConfigSpace is for kernels of nests.
+// The alternative ways to align a product (align_contractions.h). A measurement compares
+// them and a tuning decision names one, as with ConfigSpace for kernels of nests.
 
 #include <optional>
 #include <string>
@@ -18,21 +18,20 @@
 
 namespace kiln {
 
-// Names, which are the words of decisions:
+// A tuning decision is one of these names:
 //
-//   plain         the product as it is
-//   peel          sizes in parts; rows copied or longer where they must be
-//   pad           sizes and rows in whole vectors, longer or in copies
-//   pad_and_peel  some of the sizes padded, others peeled
+//   plain         the product is not changed
+//   peel          odd sizes are peeled; rows get a longer stride or a copy if needed
+//   pad           odd sizes are padded; rows get a longer stride or a copy if needed
+//   pad_and_peel  some odd sizes are padded, others peeled
 //   interleave    several products write the rows (interleave_rows.h)
 struct AlignWay {
   std::string name;
-  std::optional<AlignRemedy> remedy;  // none of "plain"
+  std::optional<AlignRemedy> remedy;  // none for "plain"
 };
 
-// The ways that the options and the program's memory allow, each name once, the one
-// that the estimates choose first. Empty if the product is aligned, or if it can only
-// stay as it is.
+// The ways that the options and the program's buffers allow, with distinct names. The
+// one that the estimates choose comes first. Empty if there is nothing to choose.
 std::vector<AlignWay> AlignWaysOf(const Contraction& contraction,
                                   const LoopProgram& program,
                                   const Target& target,
@@ -40,18 +39,18 @@ std::vector<AlignWay> AlignWaysOf(const Contraction& contraction,
 
 struct AlignChoice {
   std::optional<AlignRemedy> remedy;
-  // Under which decisions about the product are stored, without blanks:
-  // "way_align/bf16/8192x50257x768/5f0c9a31d2b7/sm_90". It has the dtype, the sizes m,
-  // n, k after the batch if there is one, a digest of all that the ways and their time
-  // depend on, and the target. A symbol has the next power of two of its hint, "2^10".
-  // Empty if there is no choice.
+  // The key under which decisions about the product are stored, without blanks:
+  // "way_align/bf16/8192x50257x768/5f0c9a31d2b7/sm_90". It holds the dtype, the sizes
+  // [batch,] m, n, k, a digest of everything that the ways and their times depend on,
+  // and the target. A symbol counts as the next power of two of its hint, "2^10".
+  // Empty if there is nothing to choose.
   std::string key;
-  std::string decision;  // of the table; may be empty
-  std::string ignored;   // why the decision was not taken; may be empty
+  std::string decision;  // found in the table; empty: none
+  std::string ignored;   // why the decision was ignored; empty: it was not
 };
 
-// What the decision names, or what the estimates choose where there is none or where
-// it cannot be taken. Pure; equal in every process.
+// The way that the table's decision names. If there is no decision, or if it names no
+// way of this product, the way that the estimates choose. Pure; equal in every process.
 AlignChoice DecideAlignment(const Contraction& contraction,
                             const LoopProgram& program, const Target& target,
                             const AlignOptions& options,

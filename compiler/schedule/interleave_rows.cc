@@ -17,8 +17,7 @@ bool ReadsFactorsAlone(const Contraction& c) {
   });
 }
 
-// The dimension of the result's view that runs along the axis; -1 where it is not one
-// that does so alone.
+// The dimension of the result's view whose index is the axis; -1 if there is none.
 int DimensionAlong(const ContractionOperand& result, size_t axis) {
   const SymExpr along = SymExpr::Axis(static_cast<uint32_t>(axis));
   for (size_t d = 0; d < result.index.size(); ++d)

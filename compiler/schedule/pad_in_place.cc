@@ -12,10 +12,10 @@
 namespace kiln {
 namespace {
 
-// A nest that copies `source` and adds columns behind.
+// What a nest does that copies `source` to `padded` and adds columns.
 struct Pad {
   BufferId source = 0, padded = 0;
-  ScalarId fill = 0;  // a constant
+  ScalarId fill = 0;  // a constant: the value of the added columns
 };
 
 ScalarId WithoutCasts(const LoopNest& nest, ScalarId id) {
@@ -34,7 +34,7 @@ bool IsKnownMatrix(const Buffer& b) {
          b.strides[1].Is(1);
 }
 
-// Whether the node is: column < columns.
+// Whether the node is `column < columns`, where `column` is axis 1.
 bool IsBelow(const LoopNest& nest, ScalarId id, const SymExpr& columns) {
   const ScalarNode& node = nest.body[id];
   if (node.op != ScalarOp::kLt) return false;
@@ -48,6 +48,7 @@ bool IsBelow(const LoopNest& nest, ScalarId id, const SymExpr& columns) {
          left.index[0] == SymExpr::Axis(1);
 }
 
+// The padding that the nest does, if it stores
 // where(column < columns of source, source, constant).
 std::optional<Pad> PadOf(const LoopNest& nest,
                          const std::vector<Buffer>& buffers) {
@@ -78,7 +79,7 @@ std::optional<Pad> PadOf(const LoopNest& nest,
   return Pad{load.buffer, store.buffer, fill};
 }
 
-// Whether one product reads the buffer, as a factor, and nothing else does.
+// Whether the only reader of the buffer is one product, which has it as a factor.
 bool FeedsOneProduct(const LoopProgram& program, BufferId b) {
   int readers = 0;
   bool as_factor = true;
@@ -114,7 +115,7 @@ bool IsWrittenByNests(const LoopProgram& program, BufferId b, size_t at) {
   return true;
 }
 
-// Whether nothing writes the source before the product has read what is padded.
+// Whether no step writes the source before the product has read the padded matrix.
 bool IsKeptForProduct(const LoopProgram& program, const Pad& pad) {
   for (const LoopStep& step : program.steps) {
     bool written = false, reads = false;
@@ -128,7 +129,7 @@ bool IsKeptForProduct(const LoopProgram& program, const Pad& pad) {
   return false;
 }
 
-// Whether the source's memory may get the columns.
+// Whether the added columns may be written into the source's memory.
 bool MayHold(const LoopProgram& program, const Pad& pad, size_t at,
              bool inputs) {
   const Buffer& source = program.buffers[pad.source];
@@ -138,7 +139,7 @@ bool MayHold(const LoopProgram& program, const Pad& pad, size_t at,
          IsKeptForProduct(program, pad);
 }
 
-// What the step pads, where it could do so in place if there were room.
+// The padding that step `at` does, if it could be done in place, given enough room.
 std::optional<Pad> CandidateAt(const LoopProgram& program, size_t at,
                                bool inputs) {
   const auto* nest = std::get_if<LoopNest>(&program.steps[at]);
@@ -156,7 +157,7 @@ bool HasRoom(const LoopProgram& program, const Pad& pad) {
          program.buffers[pad.padded].sizes[1].constant();
 }
 
-// Writes the new columns alone.
+// Makes `nest` write only the added columns, into the source's memory.
 void FillColumns(LoopNest& nest, const Pad& pad, const Buffer& source,
                  int64_t columns) {
   BodyBuilder body;

@@ -7,23 +7,26 @@
 
 namespace kiln {
 
-// Padding without a copy. If one product reads a matrix with added columns, and each
-// row of the matrix has room for them in its memory, the padding writes only the added
-// columns there, and the product reads the longer rows.
+// Padding without a copy. Applies if a product reads a matrix with added columns, and
+// the memory behind each row of the matrix has room for them. Then the padding writes
+// only the added columns, into that room, and the product reads the longer rows.
 //
-// The sizes of the matrix must be known. It is a temporary that nests write completely
-// or, on request, an input that no step writes before the product. Nothing is changed
-// if something other than the product reads the padded matrix: its kernel could do the
+// The sizes of the matrix must be known. It must be a temporary that nests write
+// completely or, on request, an input that no step writes before the product. A padded
+// matrix that something other than the product reads is left alone, because that
+// reader's kernel could do the padding.
+//
+// Source: Inductor's inplace_padding. Both functions are linear in steps for each
 // padding.
-//
-// Source: Inductor's inplace_padding. Both are linear in steps for each padding.
 
-// Gives rows of more than kLongRow elements of such matrices a longer stride, as
-// comprehensive_padding does, to make room. Returns how many matrices got one.
+// Makes room: gives such matrices a longer stride if their rows have more than kLongRow
+// elements, as Inductor's comprehensive_padding does. Returns the number of matrices
+// that got one.
 int64_t MakeRoomForPads(LoopProgram& program);
 
-// Pads in place the matrices that have room, with `inputs` those among them too: their
-// memory must extend to the end of the last row's stride. Returns how many.
+// Pads the matrices that have room in place; inputs only if `inputs` is set. The memory
+// of an input must then extend to the end of the last row's stride. Returns the number
+// of matrices that were padded.
 int64_t PadInPlace(LoopProgram& program, bool inputs = false);
 
 }  // namespace kiln

@@ -17,8 +17,7 @@ bool IsKnown(const DimVector& numbers) {
                      [](const SymExpr& e) { return e.is_constant(); });
 }
 
-// Elements of a row of a dense buffer; 0 where its memory is no rows of known
-// length.
+// The elements in a row of a dense buffer. 0 if it has no rows of known length.
 int64_t RowLength(const Buffer& b) {
   if (!IsKnown(b.strides)) return 0;
   int64_t length = 0;
@@ -39,10 +38,10 @@ int64_t RoundUp(int64_t x, int64_t step) {
   return (x + step - 1) / step * step;
 }
 
-// Whether the step can do with rows of `b` that are `stride` apart. Nests can:
-// they say where in the buffer an element is, and not where in memory.
-bool Takes(const LoopStep& step, BufferId b, const Buffer& buffer,
-           int64_t stride) {
+// Whether the step works if the rows of `b` are `stride` apart. Nests always do: their
+// accesses are indices of the buffer, not addresses.
+bool AllowsStride(const LoopStep& step, BufferId b, const Buffer& buffer,
+                  int64_t stride) {
   if (std::holds_alternative<LoopNest>(step)) return true;
   bool touches = false;
   VisitStepBuffers(step, [&](BufferId other, bool) { touches |= other == b; });
@@ -75,7 +74,7 @@ std::optional<View> OnPaddedRows(const View& view, const Buffer& b,
     return address / length * stride + address % length;
   };
   View padded = view;
-  int64_t last = view.offset.constant() % length;  // within a row
+  int64_t last = view.offset.constant() % length;  // last column that is viewed
   padded.offset = moved(view.offset.constant());
   for (size_t d = 0; d < view.sizes.size(); ++d) {
     const int64_t step = view.strides[d].constant();
@@ -96,7 +95,7 @@ std::optional<int64_t> StrideForRows(const LoopProgram& program, BufferId b) {
   if (length == 0 || stride == length || !buffer.written_sizes.empty())
     return std::nullopt;
   for (const LoopStep& step : program.steps)
-    if (!Takes(step, b, buffer, stride)) return std::nullopt;
+    if (!AllowsStride(step, b, buffer, stride)) return std::nullopt;
   return stride;
 }
 

@@ -19,7 +19,7 @@ std::vector<SymExpr> AxesOf(const Contraction& c) {
   return axes;
 }
 
-// The operands at `count` points of `axis`, each `step`th from `first` on.
+// Restricts the operands to `points` of `axis`.
 void Narrow(Contraction& c, size_t axis, const Points& points) {
   const SymExpr along = SymExpr::Axis(static_cast<uint32_t>(axis));
   c.extents[axis] = points.count;
@@ -33,7 +33,7 @@ void Narrow(Contraction& c, size_t axis, const Points& points) {
   }
 }
 
-// The sum alone, in a temporary.
+// A contraction that stores the plain sum, without the epilogue, in a new temporary.
 Contraction SumAlone(const Contraction& c, LoopProgram& program) {
   Contraction sum = c;
   View& view = sum.result().view;
@@ -56,7 +56,7 @@ Contraction SumAlone(const Contraction& c, LoopProgram& program) {
   return sum;
 }
 
-// Adds to the sum what `more` holds for its place.
+// Adds to each sum the element of `more` at the same place.
 void AddToSum(const View& more, Contraction& c) {
   const ScalarId sum = SumOf(c);
   const std::vector<SymExpr> axes = AxesOf(c);

@@ -10,26 +10,27 @@
 
 namespace kiln {
 
-// Some points of an axis.
+// Evenly spaced points of an axis: first, first + step, ..., `count` of them.
 struct Points {
   int64_t first = 0;
   int64_t step = 1;
   int64_t count = 0;
 };
 
-// The part of a product at these points of the result's axis `axis`, with that part of
-// the operands and of what the body reads. The factors must have no prologue. Pure.
+// The product that computes only `points` of the result's axis `axis`. It reads only
+// the matching part of its operands and of what its body loads. The factors must have no
+// prologue. Pure.
 Contraction PartOf(const Contraction& product, size_t axis,
                    const Points& points);
 
-// Such a product in two parts: the points of the result's axis `axis` below `at`, and
-// the others. Pure.
+// Splits a product in two: the points of the result's axis `axis` below `at`, and those
+// from `at` on. Pure.
 std::pair<Contraction, Contraction> SplitResult(const Contraction& product,
                                                 size_t axis, int64_t at);
 
-// The same for the summed axis. The first part is the sum from `at` on, rounded to the
-// result's type, in a new temporary of `program`. The second part adds it to its own
-// sum.
+// Splits the summed axis of a product. The first result sums the terms from `at` on,
+// rounds the sum to the result's type and stores it in a new temporary of `program`. The
+// second result sums the terms below `at` and adds that temporary.
 std::pair<Contraction, Contraction> SplitSum(const Contraction& product,
                                              int64_t at, LoopProgram& program);
 
