@@ -71,40 +71,42 @@ class Movement {
 
 bool CanBeTakenApart(const LoopNest& nest) {
   if (NumOuterAxes(nest) == 0 || !HasReduction(nest)) return false;
-  std::vector<bool> beneath(nest.body.size(), false);  // a sum's result lies
-  const auto is_beneath = [&](const SymExpr& e) {
+  std::vector<bool> needs_sum(nest.body.size(), false);
+  const auto index_needs_sum = [&](const SymExpr& e) {
     bool found = false;
     e.VisitVars([&](Var var) {
-      found |= var.kind == Var::Kind::kIndirect && beneath[var.index];
+      found |= var.kind == Var::Kind::kIndirect && needs_sum[var.index];
     });
     return found;
   };
   for (ScalarId id = 0; id < nest.body.size(); ++id) {
     const ScalarNode& node = nest.body[id];
-    for (ScalarId arg : node.args) beneath[id] = beneath[id] || beneath[arg];
+    for (ScalarId arg : node.args)
+      needs_sum[id] = needs_sum[id] || needs_sum[arg];
     for (const SymExpr& e : node.index)
-      beneath[id] = beneath[id] || is_beneath(e);
+      needs_sum[id] = needs_sum[id] || index_needs_sum(e);
     if (IsAlongRow(node.op) || node.op == ScalarOp::kReduceResult) {
       return false;
     }
     if (node.op != ScalarOp::kReduce) continue;
-    if (!IsFloatSum(node) || beneath[id] ||
+    if (!IsFloatSum(node) || needs_sum[id] ||
         nest.body[node.args[0]].dtype != node.dtype) {
       return false;
     }
-    beneath[id] = true;
+    needs_sum[id] = true;
   }
-  // What moves along the rows is stored while they are added, before a sum is
-  // known.
+  // A value that is stored for each row is stored while the rows are added, before any
+  // sum is known.
   const Movement movement(nest);
   return std::all_of(
       nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
-        const bool needs_sums =
-            beneath[store.value] ||
-            (store.mask != Store::kNoMask && beneath[store.mask]) ||
-            std::any_of(store.index.begin(), store.index.end(), is_beneath);
+        const bool store_needs_sum =
+            needs_sum[store.value] ||
+            (store.mask != Store::kNoMask && needs_sum[store.mask]) ||
+            std::any_of(store.index.begin(), store.index.end(),
+                        index_needs_sum);
         return store.mode == StoreMode::kSet &&
-               !(needs_sums && movement.Moves(store));
+               !(store_needs_sum && movement.Moves(store));
       });
 }
 
@@ -118,7 +120,7 @@ Buffer PartialSums(DType dtype, const SymExpr& stretches,
   return buffer;
 }
 
-// Takes a nest apart that can be.
+// Splits a nest for which CanBeTakenApart holds.
 class Split {
  public:
   Split(const LoopNest& nest, int64_t stretch, BufferId first_buffer,
@@ -143,7 +145,7 @@ class Split {
     FinishStores();
     DropDeadNodes(out_.finishes);
     DropDeadNodes(adds);
-    // Rows first, as the nest has them that this one is for.
+    // Rows first, as in the nest that this one will be fused with.
     std::vector<Axis> axes;
     std::vector<SymExpr> values(all_);
     for (uint32_t k = 0; k < all_; ++k) {
@@ -157,7 +159,7 @@ class Split {
   }
 
  private:
-  // Each reduction reads one of the partial sums that `adds` leaves.
+  // Makes each reduction sum the partial sums, and makes `adds` store them.
   void FinishBody(LoopNest& adds) {
     LoopNest& finishes = out_.finishes;
     const SymExpr stretches =
@@ -211,10 +213,10 @@ class Split {
   const int64_t stretch_;
   const BufferId first_buffer_;
   const ShapeEnv& shapes_;
-  const uint32_t outer_, all_;  // axes
+  const uint32_t outer_, all_;  // numbers of axes
   const SymExpr columns_, column_;
   const Movement movement_;
-  std::vector<ScalarId> finished_;  // nodes of the nest, in the finishing one
+  std::vector<ScalarId> finished_;  // for each node its copy in out_.finishes
   ColumnSums out_;
 };
 
@@ -251,13 +253,14 @@ bool StretchesAreInOrder(const LoopNest& nest, const NestFacts& facts,
   const SymExpr columns = PointsOf(nest.axes, facts.num_outer, facts.num_axes);
   const SymExpr column =
       PointNumber(nest.axes, facts.num_outer, facts.num_axes);
-  const SymExpr due = SimplifyIndex(FloorDiv(row, stretch) * columns + column,
-                                    facts.extents, shapes);
+  const SymExpr expected = SimplifyIndex(
+      FloorDiv(row, stretch) * columns + column, facts.extents, shapes);
   return std::all_of(
       nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
         return store.mode != StoreMode::kSum ||
                (store.stretch == stretch &&
-                SimplifyIndex(store.index[0], facts.extents, shapes) == due);
+                SimplifyIndex(store.index[0], facts.extents, shapes) ==
+                    expected);
       });
 }
 

@@ -1,4 +1,4 @@
-// The part of Fuser that fuses sums over rows with kernels that walk those rows.
+// The part of Fuser that fuses sums over rows with kernels that go over the same rows.
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +13,7 @@ namespace kiln {
 
 namespace {
 
-// Stretches are tried for these numbers of blocks on each multiprocessor.
+// The numbers of blocks per multiprocessor that are tried. They determine the stretch.
 constexpr int64_t kBlocksEach[] = {2, 3, 4};
 
 }  // namespace
@@ -36,12 +36,8 @@ void Fuser::DropPartials(size_t count) {
   }
 }
 
-// The kernel of `rows` with the sums of `columns`. None if that is impossible; `verdict`
-// then has the reason.
-std::optional<Fuser::RowsWithSums> Fuser::GiveSums(uint32_t rows,
-                                                   uint32_t columns,
-                                                   int64_t stretch,
-                                                   FusionVerdict& verdict) {
+std::optional<Fuser::RowsWithSums> Fuser::JoinColumnSums(
+    uint32_t rows, uint32_t columns, int64_t stretch, FusionVerdict& verdict) {
   const FusionUnit& first = groups_[rows].unit;
   std::optional<ColumnSums> apart = TakeColumnSumsApart(
       groups_[columns].unit.nest, stretch,
@@ -71,16 +67,16 @@ std::optional<Fuser::RowsWithSums> Fuser::GiveSums(uint32_t rows,
 }
 
 void Fuser::TakeRowsWithSums(uint32_t rows, uint32_t columns,
-                             RowsWithSums given) {
+                             RowsWithSums joined) {
   const int nests = groups_[rows].unit.nests + groups_[columns].unit.nests;
-  AddPartials(given.partials);
+  AddPartials(joined.partials);
   Leave(rows);
   Leave(columns);
-  groups_[columns].unit = MakeFusionUnit(std::move(given.finishes), 1,
+  groups_[columns].unit = MakeFusionUnit(std::move(joined.finishes), 1,
                                          program_.buffers, program_.shapes);
   Enter(columns);
-  DropUnread(given.merged);
-  groups_[rows].unit = MakeFusionUnit(std::move(given.merged), nests,
+  DropUnread(joined.merged);
+  groups_[rows].unit = MakeFusionUnit(std::move(joined.merged), nests,
                                       program_.buffers, program_.shapes);
   Enter(rows);
   dependencies_.Precede(rows, columns);
@@ -106,10 +102,10 @@ bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
                     : std::clamp<int64_t>(
                           (groups_[rows].unit.outer_points + all - 1) / all, 1,
                           kMostFloatsAdded);
-      std::optional<RowsWithSums> given =
-          GiveSums(rows, columns, stretch, verdict);
-      if (given.has_value() && (!best.has_value() || given->ns < best->ns))
-        best = std::move(given);
+      std::optional<RowsWithSums> joined =
+          JoinColumnSums(rows, columns, stretch, verdict);
+      if (joined.has_value() && (!best.has_value() || joined->ns < best->ns))
+        best = std::move(joined);
       if (known > 0 || !verdict.fuse()) break;
     }
   }
@@ -148,11 +144,11 @@ void Fuser::FuseColumnSums() {
   std::stable_sort(
       pairs.begin(), pairs.end(),
       [](const Pair& a, const Pair& b) { return a.score > b.score; });
-  // A group that has given its sums away reduces over stretches, not over rows.
-  std::vector<bool> given(groups_.size(), false);
+  // Once its sums are computed elsewhere, a group reduces over stretches, not over rows.
+  std::vector<bool> moved(groups_.size(), false);
   for (const Pair& pair : pairs) {
-    if (given[pair.columns] || given[pair.rows]) continue;
-    given[pair.columns] = TryColumnSums(pair.rows, pair.columns);
+    if (moved[pair.columns] || moved[pair.rows]) continue;
+    moved[pair.columns] = TryColumnSums(pair.rows, pair.columns);
   }
 }
 

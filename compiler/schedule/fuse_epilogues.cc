@@ -29,8 +29,7 @@ class EpilogueFuser {
     steps_.assign(std::make_move_iterator(program_.steps.begin()),
                   std::make_move_iterator(program_.steps.end()));
     for (size_t s = 0; s < steps_.size(); ++s) {
-      // The fused contraction may take the next nest too. All of that counts as one
-      // pattern.
+      // The fused contraction may take the next nest too. Together they count as one.
       size_t at = s;
       replaced_.clear();
       while (FuseNext(at)) {
@@ -50,14 +49,14 @@ class EpilogueFuser {
   }
 
  private:
-  static constexpr size_t kNobody = ~size_t{0};
+  static constexpr size_t kNoStep = ~size_t{0};
 
   // The accesses to a buffer.
   struct Users {
     int readers = 0;
     int writers = 0;
-    size_t reader = kNobody;  // the last
-    bool is_seen = false;     // by the caller
+    size_t reader = kNoStep;  // the last step that reads it
+    bool is_output = false;
   };
 
   void CountUses() {
@@ -74,19 +73,19 @@ class EpilogueFuser {
     }
     for (const ProgramOutput& output : program_.outputs) {
       if (const auto* view = std::get_if<View>(&output.what))
-        users_[view->buffer].is_seen = true;
+        users_[view->buffer].is_output = true;
     }
   }
 
-  // Fuses the contraction in step `at` with the nest that reads it, if possible. The
-  // result then takes the nest's place, and `at` becomes that step.
+  // Fuses the contraction in step `at` with the nest that reads its result, if possible.
+  // The fused contraction replaces the nest, and `at` becomes that step.
   bool FuseNext(size_t& at) {
     if (!steps_[at].has_value()) return false;
     const auto* contraction = std::get_if<Contraction>(&*steps_[at]);
     if (contraction == nullptr) return false;
     const BufferId result = contraction->result().view.buffer;
     const Users& users = users_[result];
-    if (users.is_seen || users.readers != 1 || users.writers != 1 ||
+    if (users.is_output || users.readers != 1 || users.writers != 1 ||
         program_.buffers[result].kind != BufferKind::kTemporary) {
       return false;
     }
@@ -118,8 +117,8 @@ class EpilogueFuser {
                         });
   }
 
-  // Adding a matrix to a product costs as much as in a kernel, and a kernel may be fused
-  // with more.
+  // Whether a library should do the epilogue. A matrix is not added to a product: that
+  // costs as much as in a kernel of ours, which can be fused with other nests.
   bool IsAllowed(const Contraction& before, const Contraction& after) const {
     const auto had = LibraryEpilogueOf(before, program_.buffers),
                has = LibraryEpilogueOf(after, program_.buffers);
@@ -131,8 +130,8 @@ class EpilogueFuser {
     return !after.is_batched() && strides[0].Is(0);
   }
 
-  // Whether the library computes all of it in one kernel. cuDNN does so up to a relu, and
-  // takes further kernels otherwise.
+  // Whether the library computes it in one kernel. cuDNN does so if the epilogue ends
+  // with a relu, and needs more kernels otherwise.
   bool IsWhole(const Contraction& fused) const {
     if (fused.form != Contraction::Form::kConvolution ||
         target_.kind == TargetKind::kCpu) {
@@ -177,16 +176,16 @@ class EpilogueFuser {
       e = SimplifyIndex(e, before.extents, program_.shapes);
 
     Contraction after = before;
-    if (!PutBehindSum(before, nest, *axes, after)) return std::nullopt;
+    if (!AppendBody(before, nest, *axes, after)) return std::nullopt;
     after.result().view = *std::move(view);
     after.result().view.buffer = store.buffer;
     return after;
   }
 
-  // Makes the body of `after`: that of `before`, then the nest's at `axes`. False if the
-  // nest reads the sum at another position than it stores to.
-  bool PutBehindSum(const Contraction& before, const LoopNest& nest,
-                    absl::Span<const SymExpr> axes, Contraction& after) const {
+  // Sets the body of `after` to that of `before`, followed by that of the nest at `axes`.
+  // Returns false if the nest reads the sum at another position than it stores to.
+  bool AppendBody(const Contraction& before, const LoopNest& nest,
+                  absl::Span<const SymExpr> axes, Contraction& after) const {
     const ShapeEnv& shapes = program_.shapes;
     const View& result = before.result().view;
     const Buffer& from = program_.buffers[result.buffer];
@@ -225,8 +224,8 @@ class EpilogueFuser {
     return in_place;
   }
 
-  // The view of `to` with the elements that `view`, which covers `from`, has. The buffers
-  // have equal sizes, or are row-major.
+  // The view of `to` that has the same elements as `view` has of `from`. None unless
+  // `view` covers all of `from`, and the layouts are equal or both row-major.
   static std::optional<View> Moved(const View& view, const Buffer& from,
                                    const Buffer& to) {
     if (!(Product(view.sizes) == Product(from.sizes)) || !view.offset.Is(0) ||
@@ -241,8 +240,8 @@ class EpilogueFuser {
     return view;
   }
 
-  // The index of a point of the contraction in its result. It is 0 along an axis of one
-  // point, as in nests.
+  // The index in the result's view of the element that a point of the contraction
+  // writes. It is 0 along an axis of one point, as in nests.
   static DimVector PlaceOf(const Contraction& contraction) {
     DimVector place;
     for (const SymExpr& e : contraction.result().index) {
@@ -255,7 +254,7 @@ class EpilogueFuser {
     return place;
   }
 
-  // The same in `to`.
+  // The index of the same element in `to`.
   DimVector PlaceIn(const Buffer& to, const Contraction& contraction) const {
     const View& view = contraction.result().view;
     const DimVector place = PlaceOf(contraction);

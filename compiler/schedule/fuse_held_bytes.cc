@@ -1,4 +1,5 @@
-// Whether a merge of fuse_loops.h keeps large temporaries in memory for longer.
+// The part of Fuser that judges whether a merge keeps large temporaries in memory for
+// longer.
 
 #include <algorithm>
 #include <utility>
@@ -12,8 +13,8 @@ namespace {
 
 // Fewer bytes do not matter to a merge: allocators keep more in their pools.
 constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
-// A byte that is held counts as much as so many bytes of traffic that a merge saves.
-constexpr int64_t kWorthOfHeld = 4;
+// A merge that holds a byte for longer must save this many bytes of memory traffic.
+constexpr int64_t kTrafficPerHeldByte = 4;
 
 }  // namespace
 
@@ -54,9 +55,9 @@ void Fuser::AddTemporariesOf(uint32_t g, std::vector<BufferId>& buffers) const {
   }
 }
 
-// The merged kernel runs at the later one's position. Until then the inputs of the
-// earlier one are held, beside the results that the later one reads of groups in
-// between. Groups that wait for the earlier one come after both.
+// The merged kernel runs at the position of the later group. Until then the inputs of
+// the earlier group must stay in memory, together with the results of groups in between
+// that the later group reads. Groups that depend on the earlier one run after both.
 int64_t Fuser::HeldBytes(uint32_t a, uint32_t b) const {
   if (temporary_bytes_.empty()) return 0;
   uint32_t begin = dependencies_.LastStep(a), end = dependencies_.LastStep(b);
@@ -65,7 +66,9 @@ int64_t Fuser::HeldBytes(uint32_t a, uint32_t b) const {
     std::swap(begin, end);
   }
   if (begin + 1 == end) return 0;
-  std::vector<BufferId> waiting, made;  // touched by either
+  // The temporaries of the earlier group and of those that depend on it; and of the
+  // later group and of those that it depends on.
+  std::vector<BufferId> waiting, made;
   AddTemporariesOf(a, waiting);
   AddTemporariesOf(b, made);
   for (uint32_t g = 0; g < end; ++g) {
@@ -97,7 +100,7 @@ int64_t Fuser::HeldBytes(uint32_t a, uint32_t b) const {
 bool Fuser::HoldsTooMuch(uint32_t a, uint32_t b, FusionVerdict& verdict) const {
   const int64_t bytes = HeldBytes(a, b);
   if (bytes < kLeastHeldBytes ||
-      bytes * kWorthOfHeld <= Score(groups_[a], groups_[b])) {
+      bytes * kTrafficPerHeldByte <= Score(groups_[a], groups_[b])) {
     return false;
   }
   verdict.because = ApartBecause::kHoldsMemory;

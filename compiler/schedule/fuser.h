@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_FUSER_H_
 #define KILN_COMPILER_SCHEDULE_FUSER_H_
 
-// The state of fuse_loops.h while it runs.
+// The search for nests to fuse, which FuseLoops runs (fuse_loops.h says what it decides).
 
 #include <cstdint>
 #include <optional>
@@ -17,15 +17,15 @@
 
 namespace kiln {
 
-// How many of a buffer's other users a group is paired with: the nearest on
-// each side. Bounded, because a buffer that all layers read would pair every kernel with
-// every other one.
+// A group is paired with at most this many users of each of its buffers before it, and
+// as many after it: the nearest ones. Without a bound, a buffer that all layers read
+// would pair every kernel with every other one.
 inline constexpr size_t kNeighbours = 12;
 
-// Nests that have become one kernel.
+// Nests that have become one kernel. At first each nest is a group of its own.
 struct FusionGroup {
   FusionUnit unit;
-  double price_ns = -1;  // of its nest; below 0: not asked yet
+  double price_ns = -1;  // of its nest; negative: not computed yet
   bool fusable = false;
   int version = 0;
 };
@@ -64,13 +64,13 @@ class Fuser {
   void MakeGroups();
   // Queues `g` with its neighbours; only those after it when `forward`.
   void QueuePairs(uint32_t g, bool forward);
-  // Groups that touch a buffer of `g`'s: of each buffer the nearest few before and
-  // after it. Sorted; only those after it when `forward`.
+  // The groups that touch a buffer of `g`, sorted: for each buffer the nearest
+  // kNeighbours before `g` and after it. With `forward` only those after it.
   std::vector<uint32_t> NeighboursOf(uint32_t g, bool forward) const;
   int64_t Score(const FusionGroup& a, const FusionGroup& b) const;
   bool TryMerge(uint32_t a, uint32_t b);
-  // Whether a price is below that of both kernels by kLeastSavedNs; else says why
-  // in `verdict`.
+  // Whether one kernel of this price saves kLeastSavedNs over the two. If not, sets the
+  // reason in `verdict`.
   bool Saves(double together_ns, FusionGroup& first, FusionGroup& second,
              FusionVerdict& verdict);
   double PriceOf(FusionGroup& group);
@@ -79,16 +79,17 @@ class Fuser {
   void MeasureTemporaries();
   int64_t TemporaryBytes(BufferId b) const;
   void AddTemporariesOf(uint32_t g, std::vector<BufferId>& buffers) const;
-  // Of a buffer with users: where in the program the first and the last of them come.
+  // The positions of the first and the last user of a buffer, which must have users.
   std::pair<uint32_t, uint32_t> LifeOf(BufferId b) const;
-  // Bytes of temporaries that are there at once only if both groups are one kernel.
+  // The bytes of temporaries that are live at once only if the groups are merged.
   int64_t HeldBytes(uint32_t a, uint32_t b) const;
-  // Whether these are many, and more than the merge saves; then says so in
+  // Whether that is much, compared with what the merge saves. If so, sets the reason in
   // `verdict`.
   bool HoldsTooMuch(uint32_t a, uint32_t b, FusionVerdict& verdict) const;
 
   void TakeMerged(uint32_t a, uint32_t b, LoopNest merged, int nests);
-  // Keeps users_ true while a group's nest is replaced.
+  // Removes a group from users_, and adds it. To be called before and after the group's
+  // nest is replaced.
   void Leave(uint32_t g);
   void Enter(uint32_t g);
   void DropUnread(LoopNest& nest) const;
@@ -96,18 +97,21 @@ class Fuser {
                  const FusionVerdict& verdict);
   void FuseSharers();
 
-  // --- Column sums beside a kernel of rows (column_sums.h).
+  // --- Column sums in a kernel that goes over rows (column_sums.h).
   void FuseColumnSums();
   bool TryColumnSums(uint32_t rows, uint32_t columns);
   struct RowsWithSums {
     LoopNest merged;
     LoopNest finishes;
-    std::vector<Buffer> partials;  // the program's next ones
-    double ns = 0;                 // of both nests
+    std::vector<Buffer> partials;  // not in the program yet
+    double ns = 0;                 // price of both nests
   };
-  std::optional<RowsWithSums> GiveSums(uint32_t rows, uint32_t columns,
-                                       int64_t stretch, FusionVerdict& verdict);
-  void TakeRowsWithSums(uint32_t rows, uint32_t columns, RowsWithSums given);
+  // Adds the sums of group `columns` to the kernel of group `rows`. None if that is
+  // impossible; then sets the reason in `verdict`.
+  std::optional<RowsWithSums> JoinColumnSums(uint32_t rows, uint32_t columns,
+                                             int64_t stretch,
+                                             FusionVerdict& verdict);
+  void TakeRowsWithSums(uint32_t rows, uint32_t columns, RowsWithSums joined);
   void AddPartials(const std::vector<Buffer>& partials);
   void DropPartials(size_t count);
 
@@ -121,10 +125,11 @@ class Fuser {
   NestPricer pricer_;
   Dependencies dependencies_;
   std::vector<FusionGroup> groups_;
-  // Groups that touch a buffer, in order; merged ones leave it.
+  // For each buffer the groups that touch it, in order.
   std::vector<std::vector<uint32_t>> users_;
-  std::vector<bool> private_;  // temporaries that only nests touch
-  // Of each temporary; nothing where all together are small.
+  // For each buffer whether it is a temporary that only nests touch.
+  std::vector<bool> private_;
+  // For each buffer its bytes if it is a temporary. Empty if all of them are small.
   std::vector<int64_t> temporary_bytes_;
   std::priority_queue<FusionCandidate> queue_;
   FusionReport report_;

@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_FUSION_UNIT_H_
 #define KILN_COMPILER_SCHEDULE_FUSION_UNIT_H_
 
-// A nest with the facts about it that fusion needs repeatedly.
+// A nest with the facts that fusion needs about it, computed once.
 
 #include <cstdint>
 #include <optional>
@@ -20,17 +20,17 @@ struct NestAccess {
   // None if that is not linear.
   std::optional<LinearForm> address;
   DimVector index;
-  // The size of the buffer with symbols at their hints, at least that of an element.
+  // The size of the buffer with symbols at their hints; at least that of one element.
   int64_t bytes = 0;
 };
 
 struct FusionUnit {
   LoopNest nest;
-  int nests = 1;  // that went into it
+  int nests = 1;  // how many were merged into it, itself included
   std::vector<NestAccess> accesses;
-  int64_t bytes = 0;           // of its buffers, one for each access
-  int64_t outer_points = 1;    // at the hints
-  int64_t reduced_points = 1;  // 1 without reduction axes
+  int64_t bytes = 0;           // sum of the accesses' bytes
+  int64_t outer_points = 1;    // with symbols at their hints
+  int64_t reduced_points = 1;  // the same; 1 without reduction axes
   bool reduces = false;
   bool scans = false;
   bool atomic = false;

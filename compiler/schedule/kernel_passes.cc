@@ -8,7 +8,7 @@
 namespace kiln {
 namespace {
 
-// What a node reads: its arguments and the nodes in its indices.
+// Visits the nodes that a node reads: its arguments and those in its indices.
 void VisitInputs(const ScalarNode& node, absl::FunctionRef<void(ScalarId)> f) {
   for (ScalarId arg : node.args) f(arg);
   for (const SymExpr& index : node.index) {
@@ -75,17 +75,18 @@ class Planner {
     for (uint32_t s = 0; s < nest_.stores.size(); ++s)
       if (facts_.StoreIsReduced(s)) plan_.passes[last].stores.push_back(s);
 
-    // Backwards: a later pass tells earlier ones what to keep.
+    // Backwards, because a later pass determines what earlier passes keep.
     std::vector<std::vector<ScalarId>> outer(plan_.passes.size());
     for (uint16_t p = last + 1; p-- > 0;) Inside(p, outer[p]);
-    // Forwards: what is free of reduced axes is computed where first needed.
+    // Forwards, because a value that does not depend on reduced axes is computed before
+    // the first pass that needs it.
     for (size_t p = 0; p < plan_.passes.size(); ++p) {
       for (ScalarId id : outer[p]) Outer(id, plan_.passes[p].before);
       std::sort(plan_.passes[p].before.begin(), plan_.passes[p].before.end());
     }
   }
 
-  // Collects what pass `p` computes; its needs from outside go to `outer`.
+  // Collects what pass `p` computes. Adds to `outer` what it reads from outside.
   void Inside(uint16_t p, std::vector<ScalarId>& outer) {
     KernelPass& pass = plan_.passes[p];
     std::vector<bool> seen(nest_.body.size(), false);
@@ -115,8 +116,8 @@ class Planner {
     std::sort(pass.kept.begin(), pass.kept.end());
   }
 
-  // Adds `id` and what it reads to `list`, unless computed already. Reductions
-  // are there when their pass is over.
+  // Adds `id` and what it reads to `list`, unless computed already. Results of
+  // reductions exist as soon as their pass is finished.
   void Outer(ScalarId id, std::vector<ScalarId>& list) {
     std::vector<ScalarId> todo = {id};
     while (!todo.empty()) {

@@ -1,12 +1,12 @@
 #ifndef KILN_COMPILER_SCHEDULE_KERNEL_PASSES_H_
 #define KILN_COMPILER_SCHEDULE_KERNEL_PASSES_H_
 
-// Splits a fused nest into passes over its reduced axes. A reduction whose input
-// needs the result of another one belongs to a later pass: softmax has three, for
-// the maximum, the sum and the division.
+// Splits a fused nest into passes over its reduced axes. A reduction that needs the
+// result of another one belongs to a later pass. Softmax has three passes: for the
+// maximum, for the sum and for the division.
 //
-// A value at reduced points that several passes need is either kept from the first
-// of them or computed again in each. The caller chooses.
+// If several passes need a value at reduced points, it is either kept from the first of
+// them or computed again in each. The caller chooses.
 
 #include <cstdint>
 #include <vector>
@@ -17,33 +17,39 @@
 namespace kiln {
 
 struct KernelPass {
-  std::vector<ScalarId> before;   // once an outer point, before the pass
-  std::vector<ScalarId> inside;   // at each reduced point, in order
-  std::vector<ScalarId> keeps;    // of `inside`: a later pass reads them
-  std::vector<ScalarId> kept;     // read here, computed by an earlier pass
+  std::vector<ScalarId>
+      before;  // computed once per outer point, before the pass
+  std::vector<ScalarId>
+      inside;  // computed at each reduced point, in this order
+  std::vector<ScalarId>
+      keeps;  // nodes of `inside` that are kept for a later pass
+  std::vector<ScalarId>
+      kept;  // nodes kept by an earlier pass that this one reads
   std::vector<ScalarId> reduces;  // kReduce nodes that this pass finishes
-  std::vector<uint32_t> stores;   // at each reduced point
+  std::vector<uint32_t> stores;   // done at each reduced point
 };
 
 struct KernelPasses {
   // Empty for a nest without reduced axes.
   std::vector<KernelPass> passes;
-  // Once an outer point, after all passes.
+  // Computed and stored once per outer point, after all passes.
   std::vector<ScalarId> last;
   std::vector<uint32_t> last_stores;
 };
 
-// Plans the passes. All stores at reduced points are in the last one, so that no load
+// Plans the passes. All stores at reduced points are in the last pass, so that no load
 // comes after a store that overwrites its buffer in place.
 //
-//   keep  a flag for each node: its value is kept for later passes. Empty: no
-//         value is kept.
+//   keep  for each node, whether its value is kept for later passes; empty: no value is
+//         kept
+//
+// Pure.
 KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
                         const std::vector<bool>& keep);
 
-// The values that CudaRows keeps, of those that several passes need: loads without
-// a mask and without a loaded index and, with `costly`, results of operations of
-// tens of instructions (IsCostly, scalar_expr.h). A flag for each node.
+// For each node, whether CudaRows keeps its value because several passes need it. Kept
+// are loads without a mask and without a loaded index and, with `costly`, operations of
+// tens of instructions (IsCostly, scalar_expr.h). Pure.
 std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
                                bool costly);
 

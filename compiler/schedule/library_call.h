@@ -16,12 +16,12 @@ struct Attribute {
   std::variant<int64_t, double, std::string, std::vector<SymExpr>> value;
 };
 
-// A library's part of a plan; what each call takes is the runtime's contract
-// (runtime/extern_kernels/extern_kernel.h).
+// A call of a library function. Which operands and attributes each function takes is
+// described in runtime/extern_kernels/extern_kernel.h.
 struct LibraryCall {
   std::string name;                    // "addmm"
   std::string origin;                  // operators it came from: "addmm+relu"
-  std::vector<uint32_t> client_nodes;  // as a nest's
+  std::vector<uint32_t> client_nodes;  // see LoopNest::client_nodes
   std::vector<View> inputs;
   std::vector<View> outputs;
   std::vector<Attribute> attributes;

@@ -13,8 +13,8 @@ ScalarId Relu(BodyBuilder& body, ScalarId x) {
   return body.Op(ScalarOp::kMaximum, x, body.Int(body.dtype(x), 0));
 }
 
-// gelu(x, "tanh"), as the graph's decomposition comes out: of two factors that
-// are tensors, the one that is computed first comes first.
+// gelu(x, "tanh") as the graph passes leave it. Of two factors that are tensors, the one
+// that is computed first comes first.
 ScalarId GeluTanh(BodyBuilder& body, ScalarId x) {
   const DType type = body.dtype(x);
   const auto times = [&](ScalarId a, double b) {
@@ -58,7 +58,8 @@ class EpilogueReader {
  private:
   const ScalarNode& node(ScalarId id) const { return c_.body[id]; }
 
-  // The node that an activation makes `value` of; `value` without one.
+  // The argument of the activation that computes `value`; `value` itself if there is no
+  // activation.
   ScalarId BeforeActivation(ScalarId value) {
     std::vector<SymExpr> axes;
     for (uint32_t k = 0; k < c_.extents.size(); ++k)
@@ -91,7 +92,7 @@ class EpilogueReader {
     return false;
   }
 
-  // The terms of a convolution, none of which libraries scale.
+  // Reads a convolution's sum of terms. Libraries do not scale these.
   bool ReadTerms(ScalarId value) {
     if (value == sum_) return true;
     if (node(value).op != ScalarOp::kAdd) return false;
@@ -129,7 +130,8 @@ class EpilogueReader {
                : ReadChannelBias(*load, *address);
   }
 
-  // The load that a term is, of the type of all that libraries take.
+  // The load whose value the term is, cast or not. Null if the term is something else,
+  // or if the load's type is not that of the result.
   const ScalarNode* LoadOf(ScalarId value) const {
     if (node(value).op == ScalarOp::kCast) value = node(value).args[0];
     const ScalarNode& load = node(value);
@@ -138,7 +140,7 @@ class EpilogueReader {
     return fits ? &load : nullptr;
   }
 
-  // An array that lies as the result does.
+  // Reads an array with the strides of the result.
   bool ReadAdded(ScalarId value) {
     const ScalarNode* const load = LoadOf(value);
     if (load == nullptr || c_.written != Contraction::kC) return false;
@@ -165,7 +167,8 @@ class EpilogueReader {
     return true;
   }
 
-  // A number a channel of the image or the result: channel = group * size + place.
+  // Reads one number for each channel of the image or the result. The channel is
+  // group * (channels of a group) + (channel in the group).
   bool ReadChannelBias(const ScalarNode& load, const LinearForm& address) {
     constexpr uint32_t kGroup = 1, kOutput = 2, kInput = 3;
     if (c_.written == Contraction::kB) return false;
@@ -173,11 +176,11 @@ class EpilogueReader {
     const SymExpr stride = address.CoefficientOf(place);
     const SymExpr of_group = stride * c_.extents[place];
     for (uint32_t k = 0; k < c_.extents.size(); ++k) {
-      const SymExpr due = k == place    ? stride
-                          : k == kGroup ? of_group
-                                        : SymExpr(0);
+      const SymExpr expected = k == place    ? stride
+                               : k == kGroup ? of_group
+                                             : SymExpr(0);
       // An axis of one point may have any stride.
-      if (!c_.extents[k].Is(1) && !(address.CoefficientOf(k) == due))
+      if (!c_.extents[k].Is(1) && !(address.CoefficientOf(k) == expected))
         return false;
     }
     const SymExpr one_each =
@@ -192,7 +195,8 @@ class EpilogueReader {
     return true;
   }
 
-  // `value` is x * factor: x, and the factor is put there; else itself and 1.
+  // If `value` is x * constant, returns x and sets `factor` to the constant. Otherwise
+  // returns `value` and sets `factor` to 1.
   ScalarId WithoutFactor(ScalarId value, double& factor) const {
     factor = 1;
     if (node(value).op != ScalarOp::kMul) return value;

@@ -9,23 +9,22 @@
 
 namespace kiln {
 
-// What libraries can do with a sum: activation(alpha * sum + beta * bias), or for a
-// convolution activation(sum + bias + added).
+// What a library can do with the sums of a contraction before it stores them. For a
+// product: activation(alpha * sum + beta * bias). For a convolution:
+// activation(sum + bias + added).
 struct LibraryEpilogue {
   double alpha = 1;
   double beta = 1;
-  // Of a product: of the result's sizes, with strides of 0 where it is stretched.
-  // Of a convolution: one number a channel of what is written.
+  // For a product: has the sizes of the result, with strides of 0 where it is broadcast.
+  // For a convolution: [channels], one number for each channel that is written.
   std::optional<View> bias;
-  // Of a convolution that writes its result: of the result's sizes, and laid out as
-  // it is.
+  // Only for a convolution that writes its result: has the result's sizes and strides.
   std::optional<View> added;
-  absl::string_view activation = "";  // or "relu", "gelu_tanh"
+  absl::string_view activation = "";  // "" (none), "relu" or "gelu_tanh"
 };
 
-// The epilogue of a verified contraction. None if its body does more with the sum, or
-// something else. Linear in the body, except that the search for an activation is
-// quadratic.
+// The epilogue of a verified contraction. None if its body does anything else with the
+// sum. Linear in the body, except that the search for an activation is quadratic. Pure.
 std::optional<LibraryEpilogue> LibraryEpilogueOf(
     const Contraction& contraction, const std::vector<Buffer>& buffers);
 

@@ -8,9 +8,9 @@
 namespace kiln {
 namespace {
 
-constexpr int64_t kWidest = 16;  // of vectors, in elements
-// Results of a reduction of which several blocks may share one: fewer than fill
-// the largest chip.
+constexpr int64_t kWidest = 16;  // elements in the widest vector
+// If a reduction has fewer results, they do not fill the largest chip, and several
+// blocks may share one.
 constexpr int64_t kFewResults = int64_t{1} << 16;
 
 class KeyWriter {
@@ -20,7 +20,7 @@ class KeyWriter {
       : nest_(nest), facts_(facts), buffers_(buffers), shapes_(shapes) {}
 
   std::string Digits(const Target& target, bool exact) {
-    // The version rises when equal words come to mean other configurations.
+    // Raise the version when the same key comes to mean other configurations.
     sha_.AddField("kiln configurations 1").AddField(target.name);
     sha_.AddNumber(nest_.axes.size());
     for (const Axis& axis : nest_.axes) AddExtent(axis, exact);
@@ -50,7 +50,7 @@ class KeyWriter {
       return;
     }
     Add(SizeClass(shapes_.Hint(extent))).Add(WidestDivisor(extent));
-    // Rows are kept in registers where the longest fits.
+    // Whether rows can be kept in registers depends on the longest row.
     if (axis.reduction) Add(shapes_.Range(extent).max);
   }
 
@@ -58,7 +58,8 @@ class KeyWriter {
     const ScalarNode& node = nest_.body[id];
     Add(static_cast<int>(node.op)).Add(static_cast<int>(node.dtype));
     Add(static_cast<int>(node.reduce));
-    // Of a reduction the number is what it gives, or how much of it.
+    // A reduction's number says which result it gives, or how many. Other numbers do not
+    // matter.
     Add(IsReduction(node.op) ? node.number.i : 0);
     Add(node.args.size());
     for (const ScalarId arg : node.args) Add(arg);
@@ -66,8 +67,8 @@ class KeyWriter {
       AddAccess(node.buffer, facts_.load_offset[id]);
   }
 
-  // How an address moves along each axis, and how it is aligned where it is
-  // contiguous.
+  // Adds how the address changes along each axis and, along contiguous axes, how it is
+  // aligned.
   void AddAccess(BufferId id, const SymExpr& offset) {
     const auto [at, added] = numbers_.emplace(id, numbers_.size());
     Add(at->second);
@@ -104,7 +105,7 @@ absl::string_view WorkOf(const LoopNest& nest, const NestFacts& facts) {
   return facts.reduced != 0 ? "reduce" : "points";
 }
 
-// Of the first load; of what is stored where nothing is loaded.
+// The dtype of the first load or, if nothing is loaded, of the first store.
 DType DTypeOf(const LoopNest& nest, const std::vector<Buffer>& buffers) {
   for (const ScalarNode& node : nest.body)
     if (node.op == ScalarOp::kLoad) return buffers[node.buffer].dtype;

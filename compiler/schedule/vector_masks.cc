@@ -12,38 +12,40 @@ bool IsOrder(ScalarOp op) {
          op == ScalarOp::kGe;
 }
 
-// Whether the node is an index that moves by equal steps along the axis.
-bool IsEven(const LoopNest& nest, const NestFacts& facts, ScalarId id,
-            uint32_t axis) {
+// Whether the node is an index that is linear in the axis.
+bool IsLinearIndex(const LoopNest& nest, const NestFacts& facts, ScalarId id,
+                   uint32_t axis) {
   const ScalarNode& node = nest.body[id];
   return node.op == ScalarOp::kIndex && !HasIndirect(node.index[0]) &&
          MotionOf(node.index[0], axis, facts) != Motion::kIrregular;
 }
 
-// Nodes that hold in one stretch of the axis, or do not move along it.
-std::vector<bool> InOneStretch(const LoopNest& nest, const NestFacts& facts,
-                               uint32_t axis) {
+// For each bool node, whether it holds on one interval of the axis, or does not depend on
+// the axis.
+std::vector<bool> HoldOnInterval(const LoopNest& nest, const NestFacts& facts,
+                                 uint32_t axis) {
   std::vector<bool> found(nest.body.size(), false);
   for (ScalarId id = 0; id < nest.body.size(); ++id) {
     const ScalarNode& node = nest.body[id];
     if (node.dtype != DType::kBool) continue;
-    const auto still_or_even = [&](ScalarId arg) {
+    const auto fixed_or_linear = [&](ScalarId arg) {
       return (facts.axes[arg] & AxisBit(axis)) == 0 ||
-             IsEven(nest, facts, arg, axis);
+             IsLinearIndex(nest, facts, arg, axis);
     };
     if ((facts.axes[id] & AxisBit(axis)) == 0) {
       found[id] = true;
     } else if (node.op == ScalarOp::kAnd) {
       found[id] = found[node.args[0]] && found[node.args[1]];
     } else if (IsOrder(node.op)) {
-      found[id] = still_or_even(node.args[0]) && still_or_even(node.args[1]);
+      found[id] =
+          fixed_or_linear(node.args[0]) && fixed_or_linear(node.args[1]);
     }
   }
   return found;
 }
 
-// The value of an integer or a bool made of indices and constants; what is made of
-// anything else counts as 1.
+// The value at the middle point of an integer or a bool that is computed from indices and
+// constants. Any other value counts as 1.
 int64_t ValueInTheMiddle(ScalarId id, const LoopNest& nest,
                          const NestFacts& facts, const ShapeEnv& shapes) {
   const ScalarNode& node = nest.body[id];
@@ -71,7 +73,7 @@ int64_t ValueInTheMiddle(ScalarId id, const LoopNest& nest,
       return arg(0) >= arg(1);
     case ScalarOp::kAnd:
       return arg(0) != 0 && arg(1) != 0;
-    default:  // a question about few
+    default:  // not an operation of masks
       return 1;
   }
 }
@@ -80,11 +82,11 @@ int64_t ValueInTheMiddle(ScalarId id, const LoopNest& nest,
 
 std::vector<ScalarId> RangeMasks(const LoopNest& nest, const NestFacts& facts,
                                  uint32_t axis) {
-  const std::vector<bool> in_stretch = InOneStretch(nest, facts, axis);
+  const std::vector<bool> on_interval = HoldOnInterval(nest, facts, axis);
   const auto is_mask = [&](ScalarId id) {
-    return in_stretch[id] && (facts.axes[id] & AxisBit(axis)) != 0;
+    return on_interval[id] && (facts.axes[id] & AxisBit(axis)) != 0;
   };
-  // Read by something else than a larger mask.
+  // Whether a node that is not itself such a mask reads it.
   std::vector<bool> read(nest.body.size(), false);
   bool loads = false;
   for (ScalarId id = 0; id < nest.body.size(); ++id) {

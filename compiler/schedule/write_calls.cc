@@ -25,7 +25,7 @@ void WriteProduct(const Contraction& c, LibraryEpilogue epilogue,
                                             : "add",
                            c.is_batched() ? "bmm" : "mm");
   if (!plain) {
-    // With beta 0 nothing of it is read.
+    // A scaled sum needs a bias operand. With beta 0 it is not read.
     if (!epilogue.bias.has_value()) {
       epilogue.bias = c.result().view;
       epilogue.beta = 0;
@@ -39,7 +39,8 @@ void WriteProduct(const Contraction& c, LibraryEpilogue epilogue,
   call.outputs.push_back(c.result().view);
 }
 
-// How far a step along the axis moves in the image.
+// For each spatial dimension the distance in the image for one step along axis
+// first_axis + d.
 std::vector<SymExpr> Steps(const Contraction& c, uint32_t first_axis) {
   std::vector<SymExpr> steps;
   for (uint32_t d = 0; d < c.spatial(); ++d) {

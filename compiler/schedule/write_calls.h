@@ -9,7 +9,8 @@
 
 namespace kiln {
 
-// The call that computes a contraction which a library takes (choose_contraction.h).
+// The library call that computes a step. A library must be able to compute the
+// contraction (choose_contraction.h). Pure.
 LibraryCall CallOf(const Contraction& contraction,
                    const std::vector<Buffer>& buffers);
 LibraryCall CallOf(const Attention& attention);
