@@ -133,12 +133,6 @@ FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
 
 namespace {
 
-// A value that `first` stores, as a node of the merged body.
-struct Forwarded {
-  BufferId buffer;
-  ScalarId value;
-};
-
 void TakeStores(const LoopNest& nest, const std::vector<SymExpr>& values,
                 const std::vector<ScalarId>& ids, const BodyBuilder& body,
                 LoopNest& into) {

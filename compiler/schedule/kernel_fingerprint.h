@@ -45,7 +45,6 @@ class KernelFingerprint {
   void AddDims(const DimVector& dims);
   void AddBuffer(BufferId id);
   void AddNode(const ScalarNode& node);
-  void AddNest(const LoopNest& nest);
 
   const std::vector<Buffer>& buffers_;
   const FingerprintSizes sizes_;
