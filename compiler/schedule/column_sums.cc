@@ -7,6 +7,7 @@
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
+#include "compiler/loop/moving_nodes.h"
 
 namespace kiln {
 
@@ -31,43 +32,6 @@ bool IsFloatSum(const ScalarNode& node) {
   return node.op == ScalarOp::kReduce && node.reduce == ReduceOp::kSum &&
          (node.dtype == DType::kFloat32 || node.dtype == DType::kFloat64);
 }
-
-// Nodes and stores that move with the reduced axes.
-class Movement {
- public:
-  explicit Movement(const LoopNest& nest)
-      : nest_(nest),
-        outer_(NumOuterAxes(nest)),
-        moves_(nest.body.size(), false) {
-    for (ScalarId id = 0; id < nest.body.size(); ++id) {
-      const ScalarNode& node = nest.body[id];
-      if (node.op == ScalarOp::kReduce) continue;
-      for (ScalarId arg : node.args) moves_[id] = moves_[id] || moves_[arg];
-      for (const SymExpr& e : node.index) moves_[id] = moves_[id] || Moves(e);
-    }
-  }
-
-  bool Moves(const Store& store) const {
-    bool moves = moves_[store.value] ||
-                 (store.mask != Store::kNoMask && moves_[store.mask]);
-    for (const SymExpr& e : store.index) moves = moves || Moves(e);
-    return moves;
-  }
-
- private:
-  bool Moves(const SymExpr& e) const {
-    bool moves = false;
-    e.VisitVars([&](Var var) {
-      if (var.kind == Var::Kind::kAxis) moves |= var.index >= outer_;
-      if (var.kind == Var::Kind::kIndirect) moves |= moves_[var.index];
-    });
-    return moves;
-  }
-
-  const LoopNest& nest_;
-  const uint32_t outer_;
-  std::vector<bool> moves_;
-};
 
 bool CanBeTakenApart(const LoopNest& nest) {
   if (NumOuterAxes(nest) == 0 || !HasReduction(nest)) return false;
@@ -97,7 +61,7 @@ bool CanBeTakenApart(const LoopNest& nest) {
   }
   // A value that is stored for each row is stored while the rows are added, before any
   // sum is known.
-  const Movement movement(nest);
+  const MovingNodes moving(nest);
   return std::all_of(
       nest.stores.begin(), nest.stores.end(), [&](const Store& store) {
         const bool store_needs_sum =
@@ -106,7 +70,7 @@ bool CanBeTakenApart(const LoopNest& nest) {
             std::any_of(store.index.begin(), store.index.end(),
                         index_needs_sum);
         return store.mode == StoreMode::kSet &&
-               !(store_needs_sum && movement.Moves(store));
+               !(store_needs_sum && moving.Moves(store));
       });
 }
 
@@ -133,14 +97,14 @@ class Split {
         all_(static_cast<uint32_t>(nest.axes.size())),
         columns_(PointsOf(nest.axes, 0, outer_)),
         column_(PointNumber(nest.axes, 0, outer_)),
-        movement_(nest),
+        moving_(nest),
         finished_(nest.body.size()) {}
 
   ColumnSums Run() {
     LoopNest adds = nest_;
     adds.stores.clear();
     for (const Store& store : nest_.stores)
-      if (movement_.Moves(store)) adds.stores.push_back(store);
+      if (moving_.Moves(store)) adds.stores.push_back(store);
     FinishBody(adds);
     FinishStores();
     DropDeadNodes(out_.finishes);
@@ -194,7 +158,7 @@ class Split {
 
   void FinishStores() {
     for (Store store : nest_.stores) {
-      if (movement_.Moves(store)) continue;
+      if (moving_.Moves(store)) continue;
       store.value = finished_[store.value];
       if (store.mask != Store::kNoMask) store.mask = finished_[store.mask];
       for (SymExpr& e : store.index) e = Finished(e);
@@ -215,7 +179,7 @@ class Split {
   const ShapeEnv& shapes_;
   const uint32_t outer_, all_;  // numbers of axes
   const SymExpr columns_, column_;
-  const Movement movement_;
+  const MovingNodes moving_;
   std::vector<ScalarId> finished_;  // for each node its copy in out_.finishes
   ColumnSums out_;
 };
