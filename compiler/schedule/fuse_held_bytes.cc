@@ -11,8 +11,6 @@
 namespace kiln {
 namespace {
 
-// Fewer bytes do not matter to a merge: allocators keep more in their pools.
-constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
 // A merge that holds a byte for longer must save this many bytes of memory traffic.
 constexpr int64_t kTrafficPerHeldByte = 4;
 

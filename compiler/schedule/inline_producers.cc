@@ -28,9 +28,6 @@ namespace {
 // The error that the price of nests may have before they are fused.
 constexpr double kErrorOfPrices = 1.1;
 
-// Fewer bytes of memory do not matter: allocators keep more in their pools.
-constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
-
 // The accesses to a buffer.
 struct BufferUses {
   int writers = 0;

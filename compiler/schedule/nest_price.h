@@ -19,6 +19,10 @@ inline constexpr double kLaunchNs = 2000;
 // of a launch. Smaller differences are within the error of the prices.
 inline constexpr double kLeastSavedNs = kLaunchNs / 8;
 
+// If fusion keeps fewer bytes of temporaries in memory for longer, that does not matter:
+// allocators keep more in their pools.
+inline constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
+
 // A kernel of no more points than this takes about as long as its launch.
 inline constexpr int64_t kLaunchBoundPoints = 1 << 16;
 
