@@ -54,7 +54,7 @@ void CpuAccumulators::Declare(ScalarId id, int side_by_side, bool blocks) {
   if (s.blocks)
     DeclareOne(absl::StrCat("b", s.number), side_by_side, node.dtype,
                IdentityText(node.reduce, node.dtype), lanes);
-  if (!IsTuple(node.reduce)) return;
+  if (!IsArgReduction(node.reduce)) return;
   s.place = lanes ? PlaceType(id) : DType::kBool;
   if (s.place == DType::kBool) {
     DeclareOne(absl::StrCat("j", s.number), side_by_side, DType::kInt64,
@@ -145,7 +145,7 @@ absl::StatusOr<std::string> CpuAccumulators::Next(ScalarId id,
 
 absl::Status CpuAccumulators::RowStep(ScalarId id, const std::string& at) {
   const State& s = state_[id];
-  if (IsTuple(nest_.body[id].reduce)) {
+  if (IsArgReduction(nest_.body[id].reduce)) {
     ASSIGN_OR_RETURN(const std::string step, TupleStep(id, at, true, ", m"));
     out_.Line(step);
     return absl::OkStatus();
@@ -159,7 +159,7 @@ absl::Status CpuAccumulators::RowStep(ScalarId id, const std::string& at) {
 absl::Status CpuAccumulators::ColumnStep(ScalarId id, bool lanes) {
   const State& s = state_[id];
   const std::string at = lanes ? "[u]" : "";
-  if (IsTuple(nest_.body[id].reduce)) {
+  if (IsArgReduction(nest_.body[id].reduce)) {
     ASSIGN_OR_RETURN(const std::string step,
                      TupleStep(id, at, lanes, lanes ? ", m" : ""));
     out_.Line(step);
@@ -221,7 +221,7 @@ absl::Status CpuAccumulators::AcrossLanes(ScalarId id) {
   const State& s = state_[id];
   const std::string name = body_.Fresh("t");
   body_.SetLanes(id, false);
-  if (IsTuple(node.reduce)) return TupleAcrossLanes(id);
+  if (IsArgReduction(node.reduce)) return TupleAcrossLanes(id);
   const std::string a =
       absl::StrCat("a", s.number, s.side_by_side > 1 ? "[0]" : "");
   for (int u = 1; u < s.side_by_side; ++u) {

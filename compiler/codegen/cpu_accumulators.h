@@ -19,10 +19,6 @@
 
 namespace kiln {
 
-inline bool IsTuple(ReduceOp op) {
-  return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
-}
-
 class CpuAccumulators {
  public:
   // `body` must outlive this. With `by_rows` all accumulators are lanes; otherwise
