@@ -176,11 +176,6 @@ bool GivesMask(ScalarOp op) {
   }
 }
 
-bool IsOrder(ScalarOp op) {
-  return op == ScalarOp::kLt || op == ScalarOp::kLe || op == ScalarOp::kGt ||
-         op == ScalarOp::kGe;
-}
-
 bool IsCuda(Dialect dialect) {
   return dialect == Dialect::kCuda || dialect == Dialect::kCudaApproximate;
 }
@@ -353,7 +348,7 @@ absl::StatusOr<std::string> OperationText(const ScalarNode& node, DType from,
   DType type = from;
   // A lane that is true is -1: as numbers they stand the other way round.
   if (type == DType::kBool && dialect == Dialect::kCpuLanes &&
-      IsOrder(node.op)) {
+      IsOrderComparison(node.op)) {
     std::swap(wide[0], wide[1]);
   }
   if (IsHalf(from)) {

@@ -141,6 +141,10 @@ bool IsComparison(ScalarOp op) {
   return op >= ScalarOp::kEq && op <= ScalarOp::kGe;
 }
 
+bool IsOrderComparison(ScalarOp op) {
+  return op >= ScalarOp::kLt && op <= ScalarOp::kGe;
+}
+
 bool IsReduction(ScalarOp op) {
   return op == ScalarOp::kReduce || op == ScalarOp::kReduceResult ||
          IsAlongRow(op);

@@ -206,6 +206,8 @@ std::optional<ScalarOp> ScalarOpFromName(absl::string_view name);
 std::optional<ReduceOp> ReduceOpFromName(absl::string_view name);
 
 bool IsComparison(ScalarOp op);
+// kLt, kLe, kGt and kGe.
+bool IsOrderComparison(ScalarOp op);
 // Whether a value depends on other points of the nest: kReduce, kReduceResult and those
 // of IsAlongRow.
 bool IsReduction(ScalarOp op);

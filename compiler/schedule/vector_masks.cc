@@ -7,11 +7,6 @@
 namespace kiln {
 namespace {
 
-bool IsOrder(ScalarOp op) {
-  return op == ScalarOp::kLt || op == ScalarOp::kLe || op == ScalarOp::kGt ||
-         op == ScalarOp::kGe;
-}
-
 // Whether the node is an index that is linear in the axis.
 bool IsLinearIndex(const LoopNest& nest, const NestFacts& facts, ScalarId id,
                    uint32_t axis) {
@@ -36,7 +31,7 @@ std::vector<bool> HoldOnInterval(const LoopNest& nest, const NestFacts& facts,
       found[id] = true;
     } else if (node.op == ScalarOp::kAnd) {
       found[id] = found[node.args[0]] && found[node.args[1]];
-    } else if (IsOrder(node.op)) {
+    } else if (IsOrderComparison(node.op)) {
       found[id] =
           fixed_or_linear(node.args[0]) && fixed_or_linear(node.args[1]);
     }
