@@ -16,8 +16,6 @@
 namespace kiln {
 namespace {
 
-constexpr int kWarp = 32;
-
 class RowsWriter {
  public:
   RowsWriter(CudaBody& body, const CudaRows& variant,

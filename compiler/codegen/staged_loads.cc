@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/config/target.h"
 #include "compiler/loop/index_expr.h"
 
 namespace kiln {
@@ -10,7 +11,6 @@ namespace {
 
 // An asynchronous copy moves four bytes or more.
 constexpr int64_t kLeastCopied = 4;
-constexpr int64_t kAlignment = 16;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ StagedLoads::StagedLoads(CudaBody& body, const CudaRows& variant,
     slots_[id] = body.Fresh("c");
     first_byte_[id] = bytes_;
     const int64_t bytes = slots * variant.stages * Threads() * SlotBytes(id);
-    bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    bytes_ += (bytes + kMaxAccessBytes - 1) / kMaxAccessBytes * kMaxAccessBytes;
   };
   for (ScalarId id : groups_) take(id, variant.held);
   for (ScalarId id : of_row_) take(id, 1);

@@ -11,6 +11,12 @@ namespace kiln {
 
 enum class TargetKind : uint8_t { kCpu, kCuda };
 
+// The same on every CUDA architecture. Source: CUDA C++ Programming Guide, "Technical
+// Specifications per Compute Capability" and "Device Memory Accesses".
+inline constexpr int kWarp = 32;                // threads of a warp
+inline constexpr int kMostThreads = 1024;       // threads of a block, at most
+inline constexpr int64_t kMaxAccessBytes = 16;  // of one load or store
+
 // Shared memory of a multiprocessor that each block takes beside what it asks for.
 inline constexpr int64_t kSharedOfBlock = 1 << 10;
 
@@ -27,10 +33,8 @@ struct Target {
 
   // CUDA. Source: CUDA C++ Programming Guide, "Compute Capabilities". The cost
   // model assumes the largest chip of that name; smaller ones run the same code.
-  int compute_capability = 0;  // 90
-  int64_t max_threads_per_block = 1024;
+  int compute_capability = 0;                 // 90
   int64_t shared_bytes_per_block = 48 << 10;  // without opting in
-  int64_t registers_per_thread = 255;
   int multiprocessors = 132;
   int threads_per_multiprocessor = 2048;
   int64_t registers_per_multiprocessor = 64 << 10;

@@ -11,8 +11,6 @@
 
 namespace kiln {
 
-inline constexpr int kMostThreads = 1024;
-inline constexpr int kWarp = 32;
 // Parts of one outer point; the last block adds them all.
 inline constexpr int64_t kMostParts = 1024;
 

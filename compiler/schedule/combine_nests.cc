@@ -19,8 +19,6 @@ namespace {
 // Only the latest groups may still be joined, so that a plan of a thousand different
 // small kernels takes linear time.
 constexpr size_t kOpenGroups = 16;
-// Bytes of the widest access. A part's vector is as many of its widest elements.
-constexpr int64_t kAccessBytes = 16;
 constexpr int kThreadsOfPart = 256;
 constexpr int kNowhere = -1;
 
@@ -58,7 +56,7 @@ KernelVariant VariantOfPart(const PlannedKernel& kernel,
     widest = std::max(widest, SizeInBytes(buffers[b].dtype));
   });
   points->vector =
-      static_cast<int>(std::clamp<int64_t>(kAccessBytes / widest, 1, 8));
+      static_cast<int>(std::clamp<int64_t>(kMaxAccessBytes / widest, 1, 8));
   points->peel = 0;
   return variant;
 }

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/config/target.h"
 #include "compiler/loop/attention_verifier.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/loop_verifier.h"
@@ -21,12 +22,9 @@ namespace kiln {
 
 namespace {
 
-// Of a block, on every architecture. Source: CUDA C++ Programming Guide,
-// "Technical Specifications per Compute Capability".
-// Blocks of a cluster on every chip that has them. Source: CUDA C++ Programming
+// Blocks of a cluster on every chip that has clusters. Source: CUDA C++ Programming
 // Guide, "Thread Block Clusters".
 constexpr int kMostClustered = 8;
-constexpr int kMaxThreads = 1024;
 
 absl::Status Broken(absl::string_view rule, absl::string_view where,
                     absl::string_view what) {
@@ -167,7 +165,7 @@ std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
       return absl::StrCat("found ", field.name, " ", *field.value);
     }
   }
-  if (ThreadsOf(variant) > kMaxThreads) {
+  if (ThreadsOf(variant) > kMostThreads) {
     return absl::StrCat("found ", ThreadsOf(variant), " threads a block");
   }
   const int* axis = nullptr;
@@ -320,7 +318,7 @@ absl::Status VerifyFlash(const FlashKernel& kernel, const KernelPlan& plan) {
   if (std::holds_alternative<Unmapped>(kernel.variant)) return absl::OkStatus();
   if (backward != kernel.attention.backward || v == nullptr || v->warps < 1 ||
       v->tiles < 1 || v->columns < 16 || v->columns % 16 != 0 ||
-      v->warps > kMaxThreads / 32) {
+      v->warps > kMostThreads / kWarp) {
     return Broken("K13", kernel.label,
                   absl::StrCat("found part ", PartName(kernel.part), ", ",
                                ToText(kernel.variant)));

@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/config/target.h"
 #include "compiler/sym/sym_simplify.h"
 #include "proto/base/status.h"
 
@@ -310,8 +311,6 @@ bool DiffersByMultiple(const SymExpr& a, const SymExpr& b, int64_t elements) {
 }
 
 namespace {
-
-constexpr int64_t kMaxAccessBytes = 16;
 
 // Whether groups may be aligned by this rest: it names axes and symbols only, is never
 // negative, and does not depend on the group.
