@@ -17,6 +17,10 @@
 
 namespace kiln {
 
+// A window of a pooling or convolution is written out in a body if it has no more cells
+// than this. Compilers take too long over larger bodies.
+inline constexpr int64_t kMostUnrolledCells = 81;
+
 // The type that values of `dtype` are computed in: float32 for half types.
 constexpr DType ComputeType(DType dtype) {
   return IsHalf(dtype) ? DType::kFloat32 : dtype;

@@ -13,9 +13,6 @@ namespace kiln {
 
 namespace {
 
-// Windows of more cells would make bodies that take compilers too long.
-constexpr int64_t kMaxWindow = 81;
-
 struct Window {
   int64_t kernel[2], stride[2], padding[2], dilation[2] = {1, 1};
 };
@@ -37,7 +34,7 @@ absl::StatusOr<Window> ReadWindow(const NodeLowering& n, size_t kernel_arg,
   Pair(n, kernel_arg + 1, w.stride);
   Pair(n, kernel_arg + 2, w.padding);
   if (dilated) Pair(n, kernel_arg + 3, w.dilation);
-  if (w.kernel[0] * w.kernel[1] > kMaxWindow) {
+  if (w.kernel[0] * w.kernel[1] > kMostUnrolledCells) {
     return MakeError(ErrorReason::kUnsupportedOp,
                      absl::StrCat(n.node.op->name, ": a window of ",
                                   w.kernel[0], " x ", w.kernel[1]));

@@ -17,8 +17,6 @@ namespace {
 constexpr uint32_t kImages = 0, kGroups = 1, kOutputs = 2, kInputs = 3;
 constexpr uint32_t kPlaces = 4;
 
-// Beyond this many cells a window would be a body that no compiler likes.
-constexpr int64_t kMaxWindow = 81;
 // Sums that a nest keeps side by side.
 constexpr int64_t kMaxRow = 16;
 // Fewer rows, or shorter ones, are written out.
@@ -90,7 +88,7 @@ class WindowWriter {
                         dilation.constant(), -at->offset.constant()});
       cells *= window.constant();
     }
-    return cells > 0 && cells <= kMaxWindow;
+    return cells > 0 && cells <= kMostUnrolledCells;
   }
 
   // Whether the body is the sum alone.
