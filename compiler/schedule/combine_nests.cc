@@ -67,7 +67,7 @@ struct Group {
   std::vector<size_t> steps;
   std::vector<KernelVariant> variants;
   absl::flat_hash_set<std::string> bodies;
-  int loops = 0;  // of all bodies
+  int loops = 0;  // of all different bodies
   absl::flat_hash_set<BufferId> buffers;
   size_t scalars = 0;
 };
@@ -78,7 +78,7 @@ struct Candidate {
   std::string body;
   int loops = 0;
   std::vector<BufferId> buffers;
-  size_t scalars = 0;  // at most: arguments that are not buffers
+  size_t scalars = 0;  // upper bound of the arguments that are not buffers
   bool may_rise = false, may_sink = false;
 };
 
@@ -98,7 +98,7 @@ class Combiner {
         Candidate c = MakeCandidate(*kernel);
         if (c.may_rise || c.may_sink) position = Join(std::move(c), s, after);
       }
-      Note(plan_.steps[s], position);
+      RecordAccesses(plan_.steps[s], position);
     }
     return WriteBack();
   }
@@ -178,7 +178,7 @@ class Combiner {
     return after;
   }
 
-  void Note(const PlannedStep& step, int position) {
+  void RecordAccesses(const PlannedStep& step, int position) {
     VisitStepBuffers(step, [&](BufferId b, bool writes) {
       int& last = writes ? ready_[b].written : ready_[b].read;
       last = std::max(last, position);
@@ -193,7 +193,7 @@ class Combiner {
   // Decides whether the kernel of step_ may run earlier or later without losing more
   // time than a launch takes.
   void JudgeMoves(const PlannedKernel& kernel, Candidate& c) const {
-    // Bytes that its readers, and the kernel itself, no longer find in the cache.
+    // Bytes that later steps, or the kernel itself, would no longer find in the cache.
     int64_t read_later = 0, read_by_it = 0;
     bool read = false, changes = false;
     VisitOnce(plan_.steps[step_], [&](BufferId b, bool writes) {
@@ -221,7 +221,7 @@ class Combiner {
     c.may_sink = c.may_sink && gpu && is_worth(read_by_it);
   }
 
-  // By how much the kernel is slower when it is mapped as a part.
+  // How much longer the kernel takes when it is mapped as a part.
   double MappingNs(const PlannedKernel& kernel,
                    const KernelVariant& part) const {
     if (part == kernel.variant) return 0;
@@ -247,17 +247,17 @@ class Combiner {
     c.loops = kernel.nest.loops();
     c.buffers = fingerprint.buffers();
     absl::flat_hash_set<uint32_t> symbols;
-    const auto look = [&](const SymExpr& e) {
+    const auto add_symbols = [&](const SymExpr& e) {
       e.VisitVars([&](Var var) {
         if (var.kind == Var::Kind::kSymbol) symbols.insert(var.index);
       });
     };
-    for (const Axis& axis : kernel.nest.axes) look(axis.extent);
+    for (const Axis& axis : kernel.nest.axes) add_symbols(axis.extent);
     for (const ScalarNode& node : kernel.nest.body) {
-      for (const SymExpr& e : node.index) look(e);
+      for (const SymExpr& e : node.index) add_symbols(e);
     }
     for (const Store& store : kernel.nest.stores) {
-      for (const SymExpr& e : store.index) look(e);
+      for (const SymExpr& e : store.index) add_symbols(e);
     }
     // Two more: the first extent and the number of blocks depend on the symbols.
     c.scalars = symbols.empty() ? 0 : symbols.size() + 2;
@@ -288,8 +288,8 @@ class Combiner {
                              live_bytes_.begin() + std::max(s, to) + 1);
   }
 
-  // Moves the memory of step `s` to `to` if the limit allows it. Returns whether it
-  // does.
+  // Moves the memory of step `s` to position `to`, unless that exceeds the limit.
+  // Returns whether it moved.
   bool TakeMemory(int s, int to) {
     if (MoveMemory(s, to, 1) <= most_live_bytes_) return true;
     MoveMemory(s, to, -1);
@@ -309,7 +309,7 @@ class Combiner {
     if (c.may_rise && after < group.position)
       return TakeMemory(s, group.position);
     if (!c.may_sink || !group.may_sink) return false;
-    // If one part does not fit, the parts that were moved before it go back.
+    // If a part cannot move, the parts that were moved before it are moved back.
     for (size_t p = 0; p < group.steps.size(); ++p) {
       const int part = static_cast<int>(group.steps[p]);
       MoveMemory(part, group.position, -1);

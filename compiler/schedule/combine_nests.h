@@ -8,49 +8,48 @@
 namespace kiln {
 
 struct CombineLimits {
-  // Arguments of a kernel. The CPU has no such limit; it uses the same number so
-  // that plans of different targets differ less.
+  // Arguments of one kernel. The CPU has no such limit; it uses the same number so that
+  // plans for different targets differ less.
   size_t arguments = kMaxKernelArguments;
-  // Different bodies. Each is compiled, and the kernel needs as many registers
-  // as the largest of them.
+  // Different bodies in one kernel. Each is compiled, and the kernel needs as many
+  // registers as the largest of them.
   size_t bodies = 4;
-  // Loops of all different bodies together; equal parts share a loop.
+  // Loops of all different bodies of one kernel together.
   int loops = 64;
-  // A kernel of more points, at the hints, may have a launch of its own.
+  // A kernel of more points, with symbols at their hints, is moved only if that costs
+  // less than its launch.
   int64_t small_points = kLaunchBoundPoints;
-  // Bytes by which the plan's peak of memory may grow, at the hints.
+  // Bytes by which the plan's peak of memory may grow, with symbols at their hints.
   int64_t more_peak_bytes = 64 << 10;
 };
 
-// Combines pointwise kernels with different iteration spaces into one launch,
-// where none depends on another, directly or not: an optimizer's step, say,
-// starts as one kernel for each parameter, and autocast casts each weight.
+// Combines independent pointwise kernels with different iteration spaces into one launch.
+// For example, an optimizer's step starts as one kernel for each parameter, and autocast
+// casts each weight.
 //
-// Decides which kernels become parts of which launch, in the order of the plan.
-// Parts with one axis all get the same vector width, so that a size that is not
-// a multiple of it needs no code of its own. A larger kernel joins only if the
-// price of that mapping exceeds that of its own by less than a launch.
-// Kernels that are not pointwise, draw random numbers, scan or add atomically
-// stay apart. A kernel without a partner is not changed.
+// Kernels are considered in the order of the plan. A kernel joins an earlier launch with
+// an equal body (kernel_fingerprint.h) if there is one, since that adds no code.
+// Kernels that are not pointwise, draw random numbers, scan or add atomically stay
+// apart. A kernel without a partner is not changed.
 //
-// All parts run at the place of the first one. A kernel joins only if what it
-// reads has been computed by then, so no other step moves. Parts whose results no
-// step reads, like gradients, may run at the place of the last one instead.
-// Elsewhere than where it stood, a kernel of many points (limits.small_points)
-// finds less in the cache, or leaves less there: on a GPU it moves if reading that
-// from memory takes less time than the launch; on a CPU it stays where results of
-// its own are read.
+// Mapping: parts with one axis all get the same vector width, so that a size that is not
+// a multiple of it needs no code of its own. A kernel of many points
+// (limits.small_points) joins only if this mapping slows it down by less than a launch.
 //
-// What a part writes stays allocated from the combined launch on, and what it
-// reads until then. That may raise the plan's peak by limits.more_peak_bytes in
-// all. Inputs that are overwritten do not count.
+// Order: all parts run at the position of the first one. A kernel joins only if what it
+// reads has been computed by then, so no other step moves. Parts whose results no step
+// reads, like gradients, may run at the position of the last one instead. A kernel of
+// many points that moves finds less in the cache, or leaves less there. On a GPU it moves
+// if reading those bytes from memory takes less time than a launch. On a CPU it does not
+// move if a later step reads its results.
 //
-// A kernel prefers parts with an equal body (kernel_fingerprint.h): those add no
-// code.
+// Memory: what a part writes is allocated from the combined launch on, and what it reads
+// is kept until then. That may raise the plan's peak by limits.more_peak_bytes in total.
+// Inputs that are overwritten do not count.
 //
-// Returns how many kernels became parts. The caller renews the labels
-// (kernel_labels.h). Pure. Linear in accesses and in the steps that parts move
-// over, times the few kernels that are still open.
+// Returns how many kernels became parts. The caller renews the labels (kernel_labels.h).
+// Deterministic. Linear in accesses and in the steps that parts move over, times the few
+// launches that may still be joined.
 int CombineNests(KernelPlan& plan, const Target& target,
                  const CombineLimits& limits);
 

@@ -41,7 +41,7 @@ class LoopsWriter {
   }
 
  private:
-  // An axis of one point is left out.
+  // Adds the axes of one kind to the nest. Axes of one point are left out.
   void PlaceAxes(bool reduction) {
     axes_.resize(c_.extents.size(), SymExpr(0));
     for (size_t k = 0; k < c_.extents.size(); ++k) {
@@ -97,9 +97,9 @@ class LoopsWriter {
   const Contraction& c_;
   const std::vector<Buffer>& buffers_;
   const ShapeEnv& shapes_;
-  std::vector<bool> is_outer_;  // axes of the result
-  std::vector<SymExpr> axes_;   // what each is in the nest
-  DimVector extents_;           // of the nest's
+  std::vector<bool> is_outer_;  // for each axis: whether the result has it
+  std::vector<SymExpr> axes_;   // for each axis: the nest's axis, or 0
+  DimVector extents_;           // of the nest's axes
   bool reduces_ = false;
   LoopNest nest_;
   BodyBuilder body_;
@@ -110,7 +110,7 @@ class LoopsWriter {
 std::optional<DimVector> IndexAt(const SymExpr& address, const Buffer& buffer,
                                  const DimVector& extents,
                                  const ShapeEnv& shapes) {
-  // From the outermost dimension inwards.
+  // The dimensions from the outermost to the innermost.
   std::vector<size_t> order;
   for (size_t d = 0; d < buffer.sizes.size(); ++d)
     if (!buffer.sizes[d].Is(1)) order.push_back(d);
@@ -124,7 +124,7 @@ std::optional<DimVector> IndexAt(const SymExpr& address, const Buffer& buffer,
     if (stride.Is(0)) return std::nullopt;
     if (k + 1 < order.size()) {
       const SymExpr& inner = buffer.strides[order[k + 1]];
-      // A step of this dimension spans all of the next one.
+      // The stride must be at least as long as all of the next dimension.
       const SymExpr reach = inner * buffer.sizes[order[k + 1]];
       if (!(stride == reach) && !shapes.KnownLt(reach - 1, stride))
         return std::nullopt;

@@ -15,13 +15,12 @@ namespace kiln {
 
 namespace {
 
-// Fewer nests of equal bodies belong to the layers of a model, where combine_nests.h
-// often cannot move them.
+// At least this many nests with equal bodies are left to combine_nests.h. Fewer usually
+// belong to the layers of a model, where combine_nests.h often cannot move them.
 constexpr size_t kManyAlike = 8;
 
-// Two nests are fused for an input of this size that both read. A smaller one stays in
-// caches anyway.
-constexpr int64_t kLeastShared = 1 << 12;
+// An input that two nests read counts from this size on. A smaller one stays in caches.
+constexpr int64_t kLeastShared = 1 << 12;  // bytes
 
 }  // namespace
 
@@ -114,7 +113,7 @@ bool Fuser::Saves(double together_ns, FusionGroup& first, FusionGroup& second,
 }
 
 bool Fuser::TryMerge(uint32_t a, uint32_t b) {
-  // In the order in which they must run.
+  // `a` is the one that must run first.
   if (dependencies_.Before(b, a)) std::swap(a, b);
   FusionUnit& first = groups_[a].unit;
   FusionUnit& second = groups_[b].unit;
@@ -164,7 +163,7 @@ void Fuser::Enter(uint32_t g) {
   }
 }
 
-// Drops stores to buffers that no other group reads: they need no memory.
+// Removes stores to temporaries that no other group reads.
 void Fuser::DropUnread(LoopNest& nest) const {
   nest.stores.erase(std::remove_if(nest.stores.begin(), nest.stores.end(),
                                    [&](const Store& store) {
@@ -208,8 +207,8 @@ void Fuser::FuseSharers() {
   }
 }
 
-// Numbers the groups by what they compute, whichever their buffers are, if many compute
-// the same, as for the parameters of an optimizer. 0: few groups compute the same.
+// For each group a number that is equal for groups with equal bodies, whatever their
+// buffers, as for the parameters of an optimizer. 0 if few groups have that body.
 std::vector<uint32_t> Fuser::ManyAlike() const {
   absl::flat_hash_map<std::string, std::vector<uint32_t>> alike;
   for (uint32_t g = 0; g < groups_.size(); ++g) {
@@ -231,9 +230,9 @@ std::vector<uint32_t> Fuser::ManyAlike() const {
   return kinds;
 }
 
-// Fuses launch-bound kernels over equal spaces, though they share nothing. It leaves
-// kernels of which there are many alike: combine_nests.h gives those one launch with one
-// body, while a fused nest would do their work one after the other.
+// Fuses launch-bound kernels over equal spaces, even if they share no buffer. Does not
+// pair kernels of which there are many with equal bodies: combine_nests.h gives those one
+// launch with one body, while a fused nest would do their work one after the other.
 void Fuser::FuseSmall() {
   const std::vector<uint32_t> kinds = ManyAlike();
   std::map<std::pair<int64_t, int64_t>, std::vector<uint32_t>> by_space;
@@ -299,7 +298,7 @@ void DropDeadStores(LoopProgram& program) {
       needed[view->buffer] = true;
     }
   }
-  // In place, from the last step: steps are large, and nearly all stay.
+  // In place and from the last step on: steps are large, and nearly all of them stay.
   std::vector<LoopStep>& steps = program.steps;
   size_t first_kept = steps.size();
   for (size_t s = steps.size(); s-- > 0;) {

@@ -10,16 +10,16 @@
 
 namespace kiln {
 
-// A pair that stayed apart, for people.
+// For people: two nests that were not merged.
 struct ApartPair {
-  std::string first, second;  // origins
+  std::string first, second;  // the operators that they came from
   ApartBecause because;
   std::string detail;
 };
 
 struct FusionReport {
   int merges = 0;
-  std::vector<ApartPair> apart;  // filled when asked for
+  std::vector<ApartPair> apart;  // filled if FusionOptions::explain is set
 };
 
 struct FusionOptions {
@@ -27,15 +27,17 @@ struct FusionOptions {
   bool explain = false;
 };
 
-// Merges nests that may share a kernel where the one is cheaper than the two
-// (nest_price.h), by a minimum. Pairs that save most memory traffic are tried
-// first: a value that one nest stores and the other reads counts twice when no other
-// nest reads it, a buffer that both read counts once. Then small nests over equal
-// spaces that share nothing, for the launches they save; but not pairs of many
-// equal nests (combine_nests.h).
+// Merges two nests into one if they may share a kernel, and if that kernel is cheaper
+// than the two (nest_price.h) by at least kLeastSavedNs.
 //
-// The steps keep an order that respects every dependency. Stores to temporaries that
-// no step reads any more are removed.
+// Pairs that save the most memory traffic are tried first. A buffer that one nest stores
+// and the other reads counts twice if no other step touches it; a buffer that both read
+// counts once. Small nests over equal spaces are merged last, even if they share no
+// buffer, because that saves a launch. This leaves groups of many equal nests to
+// combine_nests.h.
+//
+// The order of the steps respects all dependencies. Stores to temporaries that no step
+// reads any more are removed.
 //
 // Only nests that share a buffer are candidates, so the search is linear in the number
 // of accesses. The reachability bit sets add one 64-bit word per 64 steps, for each
@@ -43,8 +45,8 @@ struct FusionOptions {
 FusionReport FuseLoops(LoopProgram& program, const Target& target,
                        const FusionOptions& options);
 
-// Drops stores to temporaries that no step and no output reads, and steps that
-// then do nothing.
+// Removes stores to temporaries that no step and no output reads, and steps that have no
+// stores left.
 void DropDeadStores(LoopProgram& program);
 
 }  // namespace kiln

@@ -44,7 +44,8 @@ std::string SpaceText(const FusionUnit& unit) {
                       : absl::StrCat("[", unit.outer_points, "]");
 }
 
-// A cheap check that most pairs fail.
+// Whether the spaces may be equal, judged by their numbers of points alone. A cheap check
+// that most pairs fail.
 bool CountsAgree(const FusionUnit& a, const FusionUnit& b) {
   if (a.reduces == b.reduces) {
     return a.outer_points == b.outer_points &&
@@ -66,9 +67,9 @@ bool StoresWhatIsRead(const FusionUnit& first, const FusionUnit& second) {
   return false;
 }
 
-// Whether the two together load and store too much for one kernel. A kernel that is
-// large already may still take in a reader of its result that adds little: that saves a
-// launch and traffic, and needs few more registers.
+// Whether the two together have too many loads and stores for one kernel. A large kernel
+// may still be fused with a reader of its result that has few accesses: that saves a
+// launch and memory traffic, and needs few more registers.
 bool AccessTooMuch(const FusionUnit& first, const FusionUnit& second,
                    const FusionLimits& limits) {
   const size_t each = first.accesses.size() + second.accesses.size();
@@ -77,7 +78,7 @@ bool AccessTooMuch(const FusionUnit& first, const FusionUnit& second,
          !StoresWhatIsRead(first, second);
 }
 
-// A buffer that one writes and the other accesses must be accessed at equal indices.
+// Checks that a buffer which one nest writes is accessed by the other at equal indices.
 FusionVerdict JudgePlaces(const FusionUnit& first, const FusionUnit& second,
                           const Alignment& alignment,
                           const std::vector<Buffer>& buffers,

@@ -12,25 +12,25 @@ namespace kiln {
 
 // Why two nests do not share a kernel.
 enum class ApartBecause : uint8_t {
-  kNothing,  // fuse
-  kScan,     // a running sum keeps its loop to itself
-  kTooLarge,
-  kIterationDiffers,
-  kReadsElsewhere,  // what one writes, the other reads at another place
-  kWritesTwice,     // both write one buffer
-  kAtomicIntoReduction,
+  kNothing,           // they do
+  kScan,              // one of them scans; scans are kernels of their own
+  kTooLarge,          // FusionLimits
+  kIterationDiffers,  // they have no common iteration space (align_axes.h)
+  kReadsElsewhere,    // one reads what the other writes, but at another index
+  kWritesTwice,       // both write the same buffer
+  kAtomicIntoReduction,  // one adds atomically, the other reduces
   kSavesTooLittle,  // one kernel is not cheaper than the two (nest_price.h)
-  kHoldsMemory,     // large temporaries would be there at once (fuser.h)
+  kHoldsMemory,     // large temporaries would be in memory at once (fuser.h)
   kCycle,           // a third kernel must run between the two
 };
 
 absl::string_view ApartName(ApartBecause because);
 
-// The answer to "may these two share a kernel?", with the reason.
+// Whether two nests may share a kernel, with the reason.
 struct FusionVerdict {
   ApartBecause because = ApartBecause::kNothing;
   std::string detail;   // the numbers behind the reason
-  Alignment alignment;  // when they fuse
+  Alignment alignment;  // if they may
 
   bool fuse() const { return because == ApartBecause::kNothing; }
 };
@@ -39,18 +39,21 @@ struct FusionLimits {
   int nests = 64;
   size_t body = 1500;     // nodes
   size_t accesses = 120;  // loads and stores
-  // How many more a nest that reads the first one's result may add.
+  // Beyond `accesses`, a nest that reads the first one's result may still join if it has
+  // at most this many.
   size_t accesses_of_reader = 4;
 };
 
-// If one depends on the other, `first` runs before `second`. The caller checks that no
-// other kernel has to run between them (dependencies.h).
+// Judges whether `first` and `second` may share a kernel. If one depends on the other, it
+// must be `second`. The caller checks that no other kernel has to run between them
+// (dependencies.h), and whether fusing them pays. Pure.
 FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
                           const std::vector<Buffer>& buffers,
                           const ShapeEnv& shapes, const Target& target,
                           const FusionLimits& limits);
 
-// Both nests as one. Loads of what `first` stores are replaced by the stored values.
+// Merges both nests into one. Loads of what `first` stores are replaced by the stored
+// values. Pure.
 LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
                     const Alignment& alignment,
                     const std::vector<Buffer>& buffers, const ShapeEnv& shapes);

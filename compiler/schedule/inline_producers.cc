@@ -25,18 +25,18 @@ namespace kiln {
 
 namespace {
 
-// The error that the price of nests may have before they are fused.
+// The factor by which prices of nests may be wrong before the nests are fused.
 constexpr double kErrorOfPrices = 1.1;
 
 // The accesses to a buffer.
 struct BufferUses {
   int writers = 0;
-  int loads = 0;           // load nodes in nests
-  bool as_memory = false;  // by a library call, a fill, an output, a caller
-  int64_t most_points_hint = 0;      // of the nests that read it
-  std::vector<size_t> reader_steps;  // of nests, in order
+  int loads = 0;                 // load nodes in nests
+  bool as_memory = false;        // a library call, a fill or an output uses it
+  int64_t most_points_hint = 0;  // points of the largest nest that reads it
+  std::vector<size_t> reader_steps;  // nests only, in order
   std::vector<size_t> writer_steps;
-  size_t first_step = 0, last_step = 0;  // of those that touch it
+  size_t first_step = 0, last_step = 0;  // that touch it
 };
 
 // The nest that replaces loads of a buffer, or null.
@@ -47,8 +47,8 @@ struct Producer {
   bool inlined = false;
   LoopNest nest;
   size_t step = 0;
-  int loops = 1;                 // before it took any in
-  std::vector<BufferId> within;  // what it took in, and itself; in order
+  int loops = 1;                 // without those of inlined producers
+  std::vector<BufferId> within;  // inlined into it, and its own buffer; sorted
 };
 
 struct InlineVerdict {
@@ -86,16 +86,18 @@ class Inliner {
   double PriceJoined(const LoopNest& first, const LoopNest& second,
                      const LoopNest& known);
   void NoteStayed(const LoopNest& nest, size_t step, InlineVerdict verdict);
-  // The nest with the loads of inlined buffers replaced, if there are any.
-  LoopNest TakeIn(LoopNest nest);
-  // The buffers of the producers that are inlined into `nest`, with those inlined into
-  // them, in order. Producers that are too many for it stay where they are.
-  std::vector<BufferId> Incoming(const LoopNest& nest);
+  // The nest with the loads of inlined buffers replaced.
+  LoopNest InlineInto(LoopNest nest);
+  // The buffers of the producers that are inlined into `nest`, and of those that are
+  // inlined into these, sorted. Producers that exceed the limit are not inlined after
+  // all.
+  std::vector<BufferId> ProducersFor(const LoopNest& nest);
   // The nest with loads replaced by their producers.
   LoopNest WithProducers(const LoopNest& nest, ProducerOf producer_of) const;
-  ScalarId PutInPlace(const LoopNest& producer, const ScalarNode& load,
-                      absl::Span<const SymExpr> extents,
-                      BodyBuilder& body) const;
+  // Adds to `body` the value that `load` reads, computed by `producer`.
+  ScalarId ReplaceLoad(const LoopNest& producer, const ScalarNode& load,
+                       absl::Span<const SymExpr> extents,
+                       BodyBuilder& body) const;
 
   LoopProgram& program_;
   const Target& target_;
@@ -103,11 +105,11 @@ class Inliner {
   const InlineLimits& limits_;
   NestPricer pricer_;
   std::vector<BufferUses> uses_;
-  std::vector<bool> touched_;  // by a step
-  std::vector<Producer> producers_;
-  std::vector<std::optional<LoopStep>> steps_;  // what is left in each place
-  std::vector<BufferId> taken_;                 // into the nest in hand
-  std::vector<std::pair<size_t, StayedProducer>> stayed_;  // by step
+  std::vector<bool> touched_;        // by buffer: whether a step has touched it
+  std::vector<Producer> producers_;  // by buffer
+  std::vector<std::optional<LoopStep>> steps_;  // that remain
+  std::vector<BufferId> taken_;                 // inlined into the current nest
+  std::vector<std::pair<size_t, StayedProducer>> stayed_;  // with their steps
 };
 
 void Inliner::CountUses() {
@@ -154,7 +156,8 @@ void Inliner::CountUses() {
   }
 }
 
-// A constant or an index, which costs nothing where it is read.
+// Whether computing the nest where it is read costs next to nothing: it has no loads and
+// no costly operations.
 bool IsFree(const LoopNest& nest) {
   return std::none_of(nest.body.begin(), nest.body.end(),
                       [](const ScalarNode& node) {
@@ -218,7 +221,7 @@ int64_t Inliner::HeldBytes(const LoopNest& nest, size_t step) const {
   int64_t held = -bytes(result);
   for (const BufferId b : read) held += bytes(b);
   if (held < kLeastHeldBytes) return 0;
-  // Only buffers that certainly have memory by then are counted.
+  // Counts only buffers that certainly get memory in between.
   int64_t made = 0;
   for (BufferId b = 0; b < uses_.size(); ++b) {
     const BufferUses& uses = uses_[b];
@@ -265,7 +268,7 @@ InlineVerdict Inliner::JudgeWork(const LoopNest& nest) const {
   return {};
 }
 
-// Decides by the price if that is clear, else by the limits.
+// Decides by price if the difference is clear, otherwise by the limits.
 InlineVerdict Inliner::JudgeRepeated(const LoopNest& nest) {
   const BufferId buffer = nest.stores[0].buffer;
   const auto this_one = [&](BufferId b) {
@@ -273,7 +276,7 @@ InlineVerdict Inliner::JudgeRepeated(const LoopNest& nest) {
   };
   double inlined_ns = 0, apart_ns = PriceApart(nest);
   for (const size_t step : uses_[buffer].reader_steps) {
-    // The reader without other producers, on both sides.
+    // On both sides without other producers.
     const auto& reader = std::get<LoopNest>(program_.steps[step]);
     inlined_ns += pricer_.PriceOf(WithProducers(reader, this_one));
     apart_ns += pricer_.PriceOf(reader);
@@ -314,8 +317,8 @@ double Inliner::PriceJoined(const LoopNest& first, const LoopNest& second,
 
 double Inliner::PriceApart(const LoopNest& nest) {
   double ns = pricer_.PriceOf(nest);
-  // It could be fused with the last step whose result it reads, or with the first step
-  // that reads its own: nothing has to run in between.
+  // The nest could be fused with the last step whose result it reads, or with the first
+  // step that reads its own result. No step has to run in between.
   size_t before = 0;
   bool any = false;
   for (const ScalarNode& node : nest.body) {
@@ -346,9 +349,9 @@ void Inliner::NoteStayed(const LoopNest& nest, size_t step,
                       std::move(verdict.detail)}});
 }
 
-ScalarId Inliner::PutInPlace(const LoopNest& producer, const ScalarNode& load,
-                             absl::Span<const SymExpr> extents,
-                             BodyBuilder& body) const {
+ScalarId Inliner::ReplaceLoad(const LoopNest& producer, const ScalarNode& load,
+                              absl::Span<const SymExpr> extents,
+                              BodyBuilder& body) const {
   const Store& store = producer.stores[0];
   std::vector<SymExpr> axes =
       *AxesAt(producer, store, program_.buffers[store.buffer], load.index);
@@ -369,7 +372,7 @@ ScalarId Inliner::PutInPlace(const LoopNest& producer, const ScalarNode& load,
   return body.Cast(dtype, value);
 }
 
-std::vector<BufferId> Inliner::Incoming(const LoopNest& nest) {
+std::vector<BufferId> Inliner::ProducersFor(const LoopNest& nest) {
   std::vector<BufferId> all;
   const auto loops = [&](const std::vector<BufferId>& producers) {
     int sum = nest.loops();
@@ -413,7 +416,7 @@ LoopNest Inliner::WithProducers(const LoopNest& nest,
     const LoopNest* producer = producer_of(load.buffer);
     if (producer == nullptr) return std::nullopt;
     TakeOrigins(*producer, result);
-    return PutInPlace(*producer, load, extents, body);
+    return ReplaceLoad(*producer, load, extents, body);
   };
   const std::vector<ScalarId> ids =
       CopyBody(nest.body, same, Store::kNoMask, replace, body);
@@ -425,8 +428,8 @@ LoopNest Inliner::WithProducers(const LoopNest& nest,
   return SplitAtDivisions(std::move(result), program_.shapes);
 }
 
-LoopNest Inliner::TakeIn(LoopNest nest) {
-  taken_ = Incoming(nest);
+LoopNest Inliner::InlineInto(LoopNest nest) {
+  taken_ = ProducersFor(nest);
   if (taken_.empty()) return nest;
   LoopNest result = WithProducers(nest, [&](BufferId b) -> const LoopNest* {
     return producers_[b].inlined ? &producers_[b].nest : nullptr;
@@ -445,7 +448,7 @@ std::vector<StayedProducer> Inliner::Run() {
       continue;
     }
     const int loops = IsFree(*nest) ? 0 : nest->loops();
-    LoopNest whole = TakeIn(std::move(*nest));
+    LoopNest whole = InlineInto(std::move(*nest));
     InlineVerdict verdict = Judge(whole, s);
     if (verdict.because == StayedBecause::kInlined) {
       const BufferId buffer = whole.stores[0].buffer;

@@ -16,13 +16,13 @@
 namespace kiln {
 namespace {
 
-// Fewer elements of one buffer are no window, or no row of one.
+// A nest that loads fewer elements of one buffer has no window, or no row of one.
 constexpr int64_t kLeastCells = 8;
 constexpr int64_t kLeastRowCells = 3;
 constexpr double kSavedLoads = 0.3;
 constexpr double kSavedTime = 0.1;
-// 32-bit registers of a thread's loads, which are all issued before the first is used.
-// ptxas takes some 50 more: with 119 it took 159.
+// The 32-bit registers that a thread's loads may fill. All of them are issued before the
+// first is used. ptxas needs some 50 more: for 119 it took 159.
 constexpr int64_t kMostWords = 160;
 
 bool MovesAlong(const ScalarNode& load, uint32_t axis) {
@@ -32,8 +32,8 @@ bool MovesAlong(const ScalarNode& load, uint32_t axis) {
                      });
 }
 
-// Loads whose address moves along the axis: only those can be of elements that
-// neighbours share because their windows overlap.
+// The loads whose address depends on the axis. Only those can be shared by neighbours
+// because their windows overlap.
 int64_t NumLoads(const LoopNest& nest, uint32_t axis) {
   return std::count_if(
       nest.body.begin(), nest.body.end(), [&](const ScalarNode& node) {
@@ -65,7 +65,7 @@ bool IsWindow(const LoopNest& nest) {
   });
 }
 
-// What the loads of a thread stand in, masked ones too.
+// The 32-bit registers that a thread's loads fill, masked loads included.
 int64_t LoadedWords(const LoopNest& nest, const std::vector<Buffer>& buffers,
                     const CudaPoints& points) {
   const auto last = static_cast<uint32_t>(nest.axes.size() - 1);
@@ -78,7 +78,8 @@ int64_t LoadedWords(const LoopNest& nest, const std::vector<Buffer>& buffers,
   return words * points.unroll;
 }
 
-// Infinite for a nest that is no kernel.
+// The price of the nest as a kernel; infinite if it cannot be one, or if it needs too
+// many registers.
 double PriceOf(const LoopNest& nest, const std::vector<Buffer>& buffers,
                const ShapeEnv& shapes, const Target& target) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -88,14 +89,14 @@ double PriceOf(const LoopNest& nest, const std::vector<Buffer>& buffers,
   if (HasReduction(nest)) return choice->config.price.ns;
   const auto* points = std::get_if<CudaPoints>(&choice->config.variant);
   if (points == nullptr) return kNone;
-  // Groups that begin anywhere are mostly loaded element by element.
+  // Peeled groups begin at any element, and are mostly loaded element by element.
   const bool loads_wide = points->peel == 0;
   if (loads_wide && LoadedWords(nest, buffers, *points) > kMostWords)
     return kNone;
   return choice->config.price.ns;
 }
 
-// What the comparison of two places comes to at all points; none where it depends.
+// The result of a comparison of two indices if it is the same at all points.
 std::optional<bool> AlwaysSo(const ScalarNode& node, const BodyBuilder& body,
                              const SymBounds& bounds) {
   if (node.op != ScalarOp::kGe && node.op != ScalarOp::kLt) return std::nullopt;
@@ -115,8 +116,8 @@ std::optional<bool> AlwaysSo(const ScalarNode& node, const BodyBuilder& body,
   return std::nullopt;
 }
 
-// The nest without the masks that hold, or fail, at all points: then loads of one
-// element are equal.
+// Removes masks that hold, or fail, at all points. Then loads of the same element are
+// equal and can be merged.
 void DropSettledMasks(LoopNest& nest, const ShapeEnv& shapes) {
   const std::vector<SymExpr> extents = ExtentsOf(nest);
   const SymBounds bounds{shapes, extents};

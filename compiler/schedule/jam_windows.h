@@ -10,19 +10,22 @@
 
 namespace kiln {
 
-// `nest` with `count` neighbours along `axis` in one body, where equal loads are one.
-// The count must divide the extent. Masks that hold, or fail, everywhere then are gone.
+// Unrolls and jams a nest: `count` neighbours along `axis` share one body, in which equal
+// loads are merged. The count must divide the extent. Masks that always hold, or never,
+// are removed. Pure.
 LoopNest JamAxis(const LoopNest& nest, uint32_t axis, int64_t count,
                  const ShapeEnv& shapes);
 
-// Jams neighbours of a window's sum, which read most of each other's elements and the
-// same weights. Of all axes, by 2 and by 4, and by up to 14 where a reduction goes over
-// the window's rows, it takes the kernel with the lowest price, if that is a tenth below
-// the nest's own and the jam saves three tenths of the loads that move along the axis.
-// Only on CUDA, and only flat nests in their final order that load many elements of one
-// buffer and none of what they store. Returns whether the nest changed.
+// Jams sums over windows: neighbours read mostly the same elements and the same weights.
+// Tries each axis but the last with counts of 2 and 4, and of up to 14 if a reduction
+// goes over the window's rows. Takes the kernel with the lowest price, if that is a
+// tenth below the nest's own and saves three tenths of the loads that depend on the
+// axis. Returns whether the nest changed.
 //
-// Linear in the body for each axis.
+// Only on CUDA, and only for flat nests with their final order of loops. They must load
+// many elements of one buffer and none of what they store.
+//
+// Linear in the body for each axis and count.
 bool JamWindows(LoopNest& nest, const std::vector<Buffer>& buffers,
                 const ShapeEnv& shapes, const Target& target);
 

@@ -17,16 +17,16 @@ namespace {
 constexpr uint32_t kImages = 0, kGroups = 1, kOutputs = 2, kInputs = 3;
 constexpr uint32_t kPlaces = 4;
 
-// Sums that a nest keeps side by side.
+// The most weights of a row whose sums a nest keeps at once.
 constexpr int64_t kMaxRow = 16;
-// Fewer rows, or shorter ones, are written out.
+// Windows of fewer rows, or of shorter rows, are written out.
 constexpr int64_t kLeastRows = 3;
 
-// Where along a dimension a cell lies, and on which sides that may be outside.
+// The index of a cell along one dimension, and on which sides it may be out of bounds.
 struct Cell {
   SymExpr at;
-  bool before = false;
-  bool beyond = false;
+  bool before = false;  // it may be negative
+  bool beyond = false;  // it may be too large
 };
 
 // One dimension of the window.
@@ -34,7 +34,7 @@ struct Step {
   int64_t cells = 1, stride = 1, dilation = 1, padding = 0;
 };
 
-// A number along a dimension of the window: one of those from `first` to `last`.
+// A position along a dimension of the window, in [first, last].
 struct Count {
   SymExpr at;
   int64_t first = 0, last = 0;
@@ -91,7 +91,7 @@ class WindowWriter {
     return cells > 0 && cells <= kMostUnrolledCells;
   }
 
-  // Whether the body is the sum alone.
+  // Whether the body is just the sum.
   bool IsPlain() {
     sum_ = SumOf(c_);
     const ScalarNode& value = c_.body[c_.value];
@@ -100,8 +100,8 @@ class WindowWriter {
             (value.op == ScalarOp::kCast && value.args[0] == sum_));
   }
 
-  // What index of its buffer an element of each operand has: over one axis for each
-  // dimension of the operand.
+  // Sets places_: for each operand, the index in its buffer of the element at Axis(d)
+  // of each dimension d of its view.
   bool ReadPlaces() {
     for (size_t k = 0; k < c_.operands.size(); ++k) {
       const View& view = c_.operands[k].view;
@@ -117,7 +117,8 @@ class WindowWriter {
     return true;
   }
 
-  // Channels of the weights lie side by side as those of what is written do.
+  // If channels are contiguous in what is written, copies the weights to make theirs
+  // contiguous too.
   void MoveChannelsTogether() {
     const View& written = c_.result().view;
     const View& weights = c_.operands[Contraction::kB].view;
@@ -154,7 +155,7 @@ class WindowWriter {
     return axes;
   }
 
-  // --- The nest that is being written.
+  // --- The current nest.
 
   void Open() {
     nest_ = LoopNest();
@@ -193,7 +194,7 @@ class WindowWriter {
                                  PlaceOf(place, at)));
   }
 
-  // An element at `cells` of the spatial dimensions; 0 outside.
+  // Loads the element at `cells` of the spatial dimensions; 0 if it is out of bounds.
   ScalarId LoadCells(Contraction::Place place, const SymExpr& image,
                      const SymExpr& channel, const std::vector<Cell>& cells,
                      ScalarId mask) {
@@ -233,8 +234,8 @@ class WindowWriter {
     return body_.Cast(c_.result().view.dtype, sum);
   }
 
-  // Calls visit(i) for each point of a box of `sizes`, in row-major order. Where rows
-  // are `row`, an axis, only for those of one row.
+  // Calls visit(i) for each point of a box of `sizes`, in row-major order. If `row` is
+  // given, rows are that axis, and only the points of one row are visited.
   template <typename Visit>
   static void ForEach(std::vector<int64_t> sizes,
                       const std::optional<SymExpr>& row, Visit visit) {
@@ -252,8 +253,8 @@ class WindowWriter {
     }
   }
 
-  // The axis of the window's rows where they are summed up in a loop. Channels side
-  // by side leave a thread registers for many places of one row, not of all.
+  // Adds the axis of the window's rows if they are a reduction. If channels are
+  // contiguous, a thread has registers for many cells of one row, but not of all rows.
   std::optional<SymExpr> RowAxis(const std::vector<int64_t>& sizes) {
     const View& written = c_.result().view;
     const bool channels_last =
@@ -265,15 +266,16 @@ class WindowWriter {
     return AddAxis(SymExpr(sizes[0]), /*reduction=*/true);
   }
 
-  // The sum over the rows, of that over each.
+  // The sum over all rows, given the sum over each.
   ScalarId OverRows(const std::optional<SymExpr>& row, ScalarId sum) {
     if (!row.has_value()) return sum;
     return body_.Reduce(ReduceOp::kSum, SumType(), {&sum, 1});
   }
 
-  // --- What is written.
+  // --- Result, image, weights.
 
-  // The image's cell that a place meets at cell `w` of the window.
+  // The cell of the image that position `place` of the result reads at cell `w` of its
+  // window. The result has `places` positions.
   Cell CellOf(size_t d, const SymExpr& place, const SymExpr& places,
               const Count& w) const {
     const Step& s = steps_[d];
@@ -317,8 +319,8 @@ class WindowWriter {
     Close();
   }
 
-  // Along a dimension, the places whose windows have the image's cell `at`: number
-  // `i` of them, and the cell of its window that it is.
+  // Along dimension d: the i-th position of the result whose window contains the image's
+  // cell `at`. Sets `window` to the cell of that window.
   Cell PlaceReaching(size_t d, const SymExpr& at, const Count& i,
                      SymExpr& window) const {
     const Step& s = steps_[d];
@@ -332,7 +334,8 @@ class WindowWriter {
       window = Mod(at + s.padding, s.stride) + i.at * s.stride;
       place = FloorDiv(at + s.padding, s.stride) - i.at;
     }
-    // Of the first and the last cell.
+    // The image's first cell decides whether positions may be negative, its last cell
+    // whether they may be too large.
     const int64_t step = s.stride == 1 ? s.dilation : s.stride;
     const SymExpr last =
         FloorDiv(size - 1 + s.padding - i.first * step, s.stride);
@@ -367,7 +370,8 @@ class WindowWriter {
     return true;
   }
 
-  // Adds the product of an element of the result with the weight that leads there.
+  // Adds an element of the result, multiplied by the weight that connects it to the
+  // image's element `to`.
   void AddPlace(const SymExpr& image, const SymExpr& channel,
                 const DimVector& to, const std::vector<Count>& i,
                 std::optional<ScalarId>& sum) {
@@ -378,7 +382,7 @@ class WindowWriter {
       SymExpr window;
       cells.push_back(PlaceReaching(d, to[2 + d], i[d], window));
       at.push_back(window);
-      // The last step of a stride may lead out of the window.
+      // With a stride, the last position may lie outside of the window.
       if ((i[d].last + 1) * steps_[d].stride > steps_[d].cells &&
           steps_[d].stride > 1) {
         const ScalarId holds = body_.Op(ScalarOp::kLt, body_.Index(window),
@@ -435,7 +439,7 @@ class WindowWriter {
   const Contraction& c_;
   const std::vector<Buffer>& buffers_;
   const ShapeEnv& shapes_;
-  int64_t outputs_ = 1;  // channels of the result for one of the image
+  int64_t outputs_ = 1;  // channels of the result per channel of the image
   std::vector<Step> steps_;
   ScalarId sum_ = 0;
   std::array<DimVector, 3> places_;

@@ -10,36 +10,36 @@
 
 namespace kiln {
 
-// Nests that compute a convolution, in order, and the temporaries among them, whose
-// numbers follow those of the program's buffers.
+// The nests that compute a convolution, in order, and their temporaries, which are
+// numbered after the program's buffers.
 struct WindowLoops {
   std::vector<LoopNest> nests;
   std::vector<Buffer> buffers;
 };
 
-// A verified convolution of which each channel of the image is a group (depthwise),
-// as loops of ours that can be fused like any other:
+// A verified depthwise convolution (each channel of the image is a group) as nests, which
+// can be fused like any other. By what is written:
 //
-//   result   each element the sum over its window, written out; cells that may lie
-//            outside of the image are masked. Where channels lie side by side, a
-//            reduction over the window's rows (of the first dimension) if there are
-//            three or more of three or more cells
-//   image    likewise, over the window turned round; of a stride only the results
-//            that reach the element
-//   weights  a reduction over images and places for each, one nest for a row of the
-//            window: what it reads serves the whole row
+//   result   Each element is the sum over its window, written out. Cells that may lie
+//            outside of the image are masked. If channels are contiguous, and the window
+//            has at least three rows (its first dimension) of at least three cells, the
+//            rows are a reduction instead.
+//   image    The same over the flipped window. With a stride, the sum has only the
+//            results whose window contains the element.
+//   weights  Each weight is a reduction over images and positions. A row of the window
+//            is computed together, because its weights read the same elements.
 //
-// Sums are in the contraction's type, f32 for half types. Where channels lie side by
-// side in what is written, the weights are copied so that theirs do, too.
+// Sums have the contraction's type, which is f32 for half types. If channels are
+// contiguous in what is written, the weights are copied to make theirs contiguous too.
 //
-// None for any other convolution, a window of more than 81 cells, one whose gradient
-// of the image has a stride and a dilation, and an operand whose place in its buffer
-// is not an index. Pure.
+// None for any other convolution, for a window of more than kMostUnrolledCells cells, for
+// the gradient of the image with both a stride and a dilation, and if the view of an
+// operand does not map to indices of its buffer. Pure.
 std::optional<WindowLoops> WindowLoopsOf(const Contraction& convolution,
                                          const std::vector<Buffer>& buffers,
                                          const ShapeEnv& shapes);
 
-// Products of two factors that the sums are of, at the hints.
+// The number of multiplications of the convolution, with symbols at their hints.
 double WindowProducts(const Contraction& convolution, const ShapeEnv& shapes);
 
 }  // namespace kiln
