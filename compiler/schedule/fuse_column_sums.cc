@@ -50,13 +50,12 @@ std::optional<Fuser::RowsWithSums> Fuser::JoinColumnSums(
   const FusionUnit adds =
       MakeFusionUnit(std::move(apart->adds), groups_[columns].unit.nests,
                      program_.buffers, program_.shapes);
-  verdict = JudgeFusion(first, adds, program_.buffers, program_.shapes, target_,
+  verdict = JudgeFusion(first, adds, program_.buffers, program_.shapes,
                         options_.limits);
   std::optional<RowsWithSums> out;
   if (verdict.fuse()) {
     out.emplace();
-    out->merged = MergeNests(first, adds, verdict.alignment, program_.buffers,
-                             program_.shapes);
+    out->merged = MergeNests(first, adds, verdict.alignment, program_.shapes);
     SetStretches(out->merged);
     out->ns = pricer_.PriceOf(out->merged) + pricer_.PriceOf(apart->finishes);
     out->finishes = std::move(apart->finishes);

@@ -117,16 +117,14 @@ bool Fuser::TryMerge(uint32_t a, uint32_t b) {
   if (dependencies_.Before(b, a)) std::swap(a, b);
   FusionUnit& first = groups_[a].unit;
   FusionUnit& second = groups_[b].unit;
-  FusionVerdict verdict =
-      JudgeFusion(first, second, program_.buffers, program_.shapes, target_,
-                  options_.limits);
+  FusionVerdict verdict = JudgeFusion(first, second, program_.buffers,
+                                      program_.shapes, options_.limits);
   if (verdict.fuse() && dependencies_.SomethingBetween(a, b)) {
     verdict.because = ApartBecause::kCycle;
   }
   LoopNest merged;
   if (verdict.fuse()) {
-    merged = MergeNests(first, second, verdict.alignment, program_.buffers,
-                        program_.shapes);
+    merged = MergeNests(first, second, verdict.alignment, program_.shapes);
     if (Saves(pricer_.PriceOf(merged), groups_[a], groups_[b], verdict))
       HoldsTooMuch(a, b, verdict);
   }

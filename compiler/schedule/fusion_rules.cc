@@ -102,8 +102,7 @@ FusionVerdict JudgePlaces(const FusionUnit& first, const FusionUnit& second,
 
 FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
                           const std::vector<Buffer>& buffers,
-                          const ShapeEnv& shapes, const Target& target,
-                          const FusionLimits& limits) {
+                          const ShapeEnv& shapes, const FusionLimits& limits) {
   if (!CountsAgree(first, second)) {
     return {ApartBecause::kIterationDiffers,
             absl::StrCat(SpaceText(first), " against ", SpaceText(second))};
@@ -144,9 +143,7 @@ void TakeStores(const LoopNest& nest, const std::vector<SymExpr>& values,
 }  // namespace
 
 LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
-                    const Alignment& alignment,
-                    const std::vector<Buffer>& buffers,
-                    const ShapeEnv& shapes) {
+                    const Alignment& alignment, const ShapeEnv& shapes) {
   LoopNest merged;
   merged.axes = alignment.axes;
   merged.inlined = first.nest.inlined + second.nest.inlined;

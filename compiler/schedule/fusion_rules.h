@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "compiler/config/target.h"
 #include "compiler/schedule/align_axes.h"
 #include "compiler/schedule/fusion_unit.h"
 
@@ -49,14 +48,12 @@ struct FusionLimits {
 // (dependencies.h), and whether fusing them pays. Pure.
 FusionVerdict JudgeFusion(const FusionUnit& first, const FusionUnit& second,
                           const std::vector<Buffer>& buffers,
-                          const ShapeEnv& shapes, const Target& target,
-                          const FusionLimits& limits);
+                          const ShapeEnv& shapes, const FusionLimits& limits);
 
 // Merges both nests into one. Loads of what `first` stores are replaced by the stored
 // values. Pure.
 LoopNest MergeNests(const FusionUnit& first, const FusionUnit& second,
-                    const Alignment& alignment,
-                    const std::vector<Buffer>& buffers, const ShapeEnv& shapes);
+                    const Alignment& alignment, const ShapeEnv& shapes);
 
 }  // namespace kiln
 

@@ -308,10 +308,9 @@ double Inliner::PriceJoined(const LoopNest& first, const LoopNest& second,
   FusionLimits limits;
   limits.nests = limits_.loops;
   const FusionVerdict verdict =
-      JudgeFusion(a, b, program_.buffers, program_.shapes, target_, limits);
+      JudgeFusion(a, b, program_.buffers, program_.shapes, limits);
   if (!verdict.fuse()) return std::numeric_limits<double>::infinity();
-  return pricer_.PriceOf(MergeNests(a, b, verdict.alignment, program_.buffers,
-                                    program_.shapes)) -
+  return pricer_.PriceOf(MergeNests(a, b, verdict.alignment, program_.shapes)) -
          pricer_.PriceOf(known);
 }
 
