@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_DEPENDENCIES_H_
 #define KILN_COMPILER_SCHEDULE_DEPENDENCIES_H_
 
-// Tracks which steps must run before which while steps are merged into groups.
+// Tracks which steps must run before which others while steps are merged into groups.
 
 #include <cstdint>
 #include <vector>
@@ -76,22 +76,22 @@ void VisitStepBuffers(const PlannedStep& step, Visit visit) {
   }
 }
 
-// The order of steps that their buffers require: a reader stays behind the writers
-// before it, a writer behind the readers and writers before it.
+// The order of steps that their accesses to buffers require: a read stays after earlier
+// writes, and a write after earlier reads and writes.
 //
-// Each group begins as one step. A merged group has the number of its first step.
+// At first each step is a group. A merged group has the number of its first step.
 class Dependencies {
  public:
   Dependencies(const std::vector<LoopStep>& steps, size_t buffers);
 
-  // Whether group `a` must run before group `b`, in any number of steps.
+  // Whether group `a` must run before group `b`, directly or not.
   bool Before(uint32_t a, uint32_t b) const {
     return (ancestors_[b][a / 64] >> (a % 64) & 1) != 0;
   }
   // Whether a third group must run between the two.
   bool SomethingBetween(uint32_t a, uint32_t b) const;
 
-  // Whether there is a group with the step's number.
+  // Whether a group has the step's number.
   bool IsGroup(uint32_t step) const { return group_of_[step] == step; }
   // The last of a group's steps. Order() puts the group there unless dependencies
   // forbid it.
@@ -100,12 +100,13 @@ class Dependencies {
   // Merges group `b` into group `a`. No third group may have to run between them.
   void Merge(uint32_t a, uint32_t b);
 
-  // From now on group `a` runs before group `b`, and after all that `b` ran after.
-  // `b` may not run before `a`, and no third group may have to run between them.
+  // Requires that group `a` runs before group `b`, and after all groups that run before
+  // `b`. `b` may not have to run before `a`, and no third group may have to run between
+  // them.
   void Precede(uint32_t a, uint32_t b);
 
-  // The groups in an order that respects these dependencies. Of groups that may come
-  // next, the one that comes first in the program does.
+  // The groups in an order that respects all dependencies. Of the groups that may come
+  // next, the one whose last step comes first in the program is taken.
   std::vector<uint32_t> Order() const;
 
  private:

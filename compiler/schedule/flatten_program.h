@@ -6,10 +6,10 @@
 
 namespace kiln {
 
-// The plan that a program begins as: a kernel for each nest, over flat buffers,
-// unmapped, and without places in the arena. Flat buffers have one dimension, stride 1,
-// and are as long as their memory; a load or store then has one index, the element's
-// address. Views of library calls and outputs keep their shapes.
+// The first plan of a program: a kernel for each nest, without a variant, over flat
+// buffers without places in the arena. A flat buffer has one dimension with stride 1 and is
+// as long as its memory, so a load or store has one index: the element's offset. Views of
+// library calls and outputs keep their shapes.
 KernelPlan FlattenAddresses(LoopProgram program);
 
 }  // namespace kiln

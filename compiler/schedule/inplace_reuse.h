@@ -9,24 +9,24 @@
 
 namespace kiln {
 
-// A result that may take the memory of an operand: every element is written
-// from the one element of `read` that lies in its place.
+// A result that may be written in place of an operand: each element of `write` depends
+// on the element of `read` at the same place, and on no other element of it.
 struct InplacePair {
   BufferId read;
   BufferId write;
 };
 
-// Whether the buffer is an input that a temporary may take the place of.
+// Whether the buffer is an input whose memory a temporary may take.
 bool MayBeTaken(const Buffer& buffer);
 
-// The pairs of one nest, whose addresses are flat. Lifetimes are the caller's
-// business. Every value that is written to `write` depends on the only load of
-// `read`, so that no order of statements can read what was overwritten.
+// The pairs of one nest, whose addresses are flat. The caller checks lifetimes. Each
+// value that is stored to `write` depends on the only load of `read`. So no order of
+// statements can read an element after it was overwritten. Pure.
 std::vector<InplacePair> InplacePairs(const LoopNest& nest,
                                       const std::vector<Buffer>& buffers);
 
-// The same for kernels that share a launch: an operand that several of them read may
-// not be overwritten by one of them.
+// The pairs of kernels that share a launch. None of them may overwrite an operand that
+// several of them read.
 std::vector<InplacePair> InplacePairs(absl::Span<const PlannedKernel> kernels,
                                       const std::vector<Buffer>& buffers);
 

@@ -87,7 +87,7 @@ void KernelFingerprint::AddNode(const ScalarNode& node) {
   AddInt(static_cast<int>(node.op));
   AddInt(static_cast<int>(node.dtype));
   AddInt(static_cast<int>(node.reduce));
-  // A stream is an argument: layers with dropout share a kernel.
+  // The stream is an argument, so that layers with dropout share a kernel.
   const bool stream = node.op == ScalarOp::kRandom;
   if (stream) streams_.push_back(node.number.i);
   AddInt(stream ? 0 : node.number.i);

@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_KERNEL_FINGERPRINT_H_
 #define KILN_COMPILER_SCHEDULE_KERNEL_FINGERPRINT_H_
 
-// What makes two kernels of a plan the same code.
+// Tells which kernels of a plan have the same code.
 
 #include <cstdint>
 #include <string>
@@ -21,21 +21,21 @@ enum class FingerprintSizes : uint8_t {
   kFirstOpen,
 };
 
-// Everything that the code of a kernel depends on, as bytes, with buffers numbered by
+// The bytes hold everything that the code of a kernel depends on, with buffers numbered by
 // first use. Kernels with equal bytes differ only in their arguments.
 class KernelFingerprint {
  public:
   // `buffers` are the plan's.
   KernelFingerprint(const PlannedKernel& kernel,
                     const std::vector<Buffer>& buffers, FingerprintSizes sizes);
-  // Of a nest that has no variant yet.
+  // For a nest that has no variant yet.
   KernelFingerprint(const LoopNest& nest, const std::vector<Buffer>& buffers,
                     FingerprintSizes sizes);
 
   const std::string& bytes() const { return bytes_; }
-  // The buffers named, in order of first use.
+  // The buffers that the kernel accesses, in order of first use.
   const std::vector<BufferId>& buffers() const { return order_; }
-  // The random streams, in order.
+  // The kernel's random streams, in the order of the body.
   const std::vector<int64_t>& streams() const { return streams_; }
 
  private:

@@ -44,7 +44,7 @@ absl::string_view KindOf(const PlannedKernel& kernel) {
   return rows != nullptr && rows->held > 0 ? "per" : "red";
 }
 
-// Only what may stand in a C identifier.
+// Replaces characters that a C identifier may not have.
 std::string Word(absl::string_view origin) {
   std::string word;
   for (char c : origin) word += absl::ascii_isalnum(c) ? c : '_';
@@ -57,7 +57,7 @@ absl::string_view KindOf(const PlannedStep& step) {
   return std::holds_alternative<FlashKernel>(step) ? "tem" : "for";
 }
 
-// Of operators.
+// The operators that a step came from.
 std::set<std::string> WordsOf(const PlannedStep& step) {
   std::set<std::string> words;
   if (const auto* flash = std::get_if<FlashKernel>(&step))

@@ -10,29 +10,31 @@
 
 namespace kiln {
 
-// Labels each kernel of `plan`, as it is now: "kiln_poi_fused_add_cos_sin_0", the kind
-// of a kernel, then up to ten of the operators that it came from, each once, in
-// alphabetical order, and a number that makes the label unique. Operators on lists of
-// tensors are left out. Where the client has words of its own (client_words), those of
-// the nodes that a kernel computes stand in place of operators.
+// Labels each kernel of the current plan, for example "kiln_poi_fused_add_cos_sin_0". A
+// label has the kind of kernel, up to ten of the operators that it came from (distinct,
+// in alphabetical order, without operators on lists of tensors), and a number that makes
+// it unique. If the client gave words of its own (client_words), those of the nodes that
+// the kernel computes replace the operators.
 //
-//   poi  pointwise              red  a reduction that reads its rows in blocks
-//   spl  a scan by many blocks  per  one that holds its rows
+//   poi  pointwise
+//   red  a reduction that reads its rows in blocks
+//   per  a reduction that holds its rows in registers ("persistent")
+//   spl  a scan by many blocks
 //   tem  a product, convolution or attention
-//   for  several that share a launch, or a nest made of operators on lists of
-//        tensors
+//   for  kernels that share a launch, or a nest that came from operators on lists of
+//        tensors only
 void LabelKernels(KernelPlan& plan);
 
-// The label of a step that launches a kernel.
+// The label of a step, which must launch a kernel.
 const std::string& LabelOf(const PlannedStep& step);
 
 // A label without its number.
 absl::string_view StemOfLabel(absl::string_view label);
 
-// Whether all of a nest came from operators on lists of tensors.
+// Whether a nest came from operators on lists of tensors only.
 bool ComesFromLists(const LoopNest& nest);
 
-// The nodes of the client's graph that a step with kernels computes, in order.
+// The nodes of the client's graph that the kernels of a step compute, in order.
 std::vector<uint32_t> ClientNodesOf(const PlannedStep& step);
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Reads the text of kernel_plan_text.h, a statement a line.
+// Reads the text of kernel_plan_text.h, one statement per line.
 
 #include <string>
 #include <utility>
@@ -76,7 +76,7 @@ class PlanParser {
   StatementReader statements_;
   KernelPlan plan_;
   PlannedKernel kernel_;
-  CombinedKernel combined_;  // what kernel_ is a part of, if it has a label
+  CombinedKernel combined_;  // kernel_ is a part of it if it has a label
   FlashKernel flash_;
   Place place_ = Place::kBefore;
 };
@@ -89,7 +89,7 @@ void PlanParser::Header(LineReader& in) {
   place_ = Place::kInside;
 }
 
-// Where the last buffer lies.
+// Reads where the last buffer lies.
 void PlanParser::BufferPlace(LineReader& in) {
   const Buffer& buffer = statements_.buffers().back();
   BufferPlacement placement;
@@ -190,7 +190,7 @@ void PlanParser::PartLine(LineReader& in) {
   }
 }
 
-// kernel_ has its label and its variant.
+// Reads the rest of the line behind the label.
 void PlanParser::BeginFlash(LineReader& in) {
   flash_ = FlashKernel();
   flash_.label = std::move(kernel_.label);

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_SCHEDULE_KERNEL_PLAN_TEXT_H_
 #define KILN_COMPILER_SCHEDULE_KERNEL_PLAN_TEXT_H_
 
-// Kernel plans as text: the loop text of each kernel with its tiling, and
-// where buffers lie.
+// Kernel plans as text: the loop text of each kernel with its variant, and where buffers
+// lie.
 //
 //   plan @softmax(s0 in [1, 65536] hint 64) {
 //     in x : f32[512*s0] index 0
@@ -27,11 +27,11 @@
 //     arena 2048*s0 bytes, peak live 131072
 //   }
 //
-// The numbers of a variant are in kernel_variant.h. A kernel with a workspace names the
-// two buffers of it after the variant: "workspace buf3 counters"; a part of an attention's
-// gradient names its sums: "sums buf4". A buffer without "at" has no place in the arena
-// and is as large as its elements. See loop_text.h for the statements of loops and for
-// what is not in the text.
+// kernel_variant.h explains the numbers of a variant. If a kernel has a workspace, its two
+// buffers follow the variant: "workspace buf3 counters". A kernel of an attention's
+// gradient has the buffer of its sums there: "sums buf4". A buffer without "at" has no
+// place in the arena, and its bytes are those of its elements. See loop_text.h for the
+// statements of loops and for what is not in the text.
 
 #include <string>
 #include <vector>
@@ -50,8 +50,8 @@ std::string ToText(const CombinedKernel& kernel,
 std::string ToText(const FlashKernel& kernel,
                    const std::vector<Buffer>& buffers);
 
-// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found and what
-// was expected. Does not verify the plan: kernel_plan_verifier.h does.
+// Reads what ToText writes. Errors: INVALID_ARGUMENT with line, column, what was found and
+// what was expected. Does not verify the plan (kernel_plan_verifier.h).
 absl::StatusOr<KernelPlan> ParseKernelPlan(absl::string_view text);
 
 }  // namespace kiln

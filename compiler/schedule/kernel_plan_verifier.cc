@@ -78,7 +78,7 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
       continue;
     }
     Life life = lives[b];
-    if (taken) life.first = -1;  // it is there before the first step
+    if (taken) life.first = -1;  // exists before the first step
     life.buffer = b;
     life.begin = plan.shapes.Hint(at.offset_bytes);
     life.end = life.begin + plan.shapes.Hint(at.bytes);
@@ -148,7 +148,7 @@ absl::Status VerifyCombined(const CombinedKernel& combined,
 
 bool IsPowerOfTwo(int n) { return n > 0 && (n & (n - 1)) == 0; }
 
-// What is wrong with the numbers of a variant; empty: nothing.
+// Says what is wrong with the numbers of a variant; empty if nothing is.
 std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
   KernelVariant copy = variant;
   for (const VariantField& field : FieldsOf(copy)) {
@@ -202,8 +202,8 @@ absl::Status VerifyStretch(const PlannedKernel& kernel) {
   return absl::OkStatus();
 }
 
-// Whether each group of a row that is held has a place. Every run of the last axis
-// begins a group, and with `peel` ends one.
+// Whether a held row has room for all of its groups. Each run of the last axis begins a
+// group and, with `peel`, ends one.
 bool HoldsAllGroups(const CudaRows& rows, const LoopNest& nest,
                     const ShapeEnv& shapes) {
   SymExpr groups =

@@ -16,7 +16,8 @@ SymExpr AtMost(const SymExpr& accessed, const SymExpr& elements) {
   return Min(accessed, elements);
 }
 
-// Counts the bytes of a plan's steps, in order.
+// Counts the bytes of a plan's steps, as num_bytes_accessed does. Must be given all steps
+// in order.
 class ByteCounter {
  public:
   explicit ByteCounter(const KernelPlan& plan)
@@ -45,11 +46,9 @@ class ByteCounter {
  private:
   static constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
 
-  // Elements accessed under the buffer's own name, and as changes of data that was
-  // there before.
   struct Charge {
-    int64_t accessed = 0;
-    int64_t changed = 0;
+    int64_t accessed = 0;  // elements read or written
+    int64_t changed = 0;   // elements written over existing data
   };
 
   int64_t Elements(const DimVector& sizes) const {
@@ -69,7 +68,7 @@ class ByteCounter {
     Charge& charge = charges_[b];
     charge.accessed = Plus(charge.accessed, elements);
   }
-  // `anew`: elements that are written for the first time if the buffer has no data yet.
+  // `anew` elements are written for the first time if the buffer has no data yet.
   void Write(BufferId b, int64_t elements, int64_t anew) {
     Read(b, elements);
     if (HasData(b)) {
@@ -100,7 +99,7 @@ class ByteCounter {
     for (size_t i = 0; i < nest.body.size(); ++i) {
       const ScalarNode& node = nest.body[i];
       if (node.op != ScalarOp::kLoad) continue;
-      // An element that is loaded twice, under two masks, counts once.
+      // Loads of the same element under different masks count once.
       const bool again = std::any_of(
           nest.body.begin(), nest.body.begin() + static_cast<ptrdiff_t>(i),
           [&](const ScalarNode& other) {
@@ -113,8 +112,8 @@ class ByteCounter {
       Write(store.buffer, points, Reached(nest, store));
   }
 
-  // The number of elements that the store writes: the points of the axes that its index
-  // names. 0 if that depends on data.
+  // The number of elements that the store writes: the points of the axes in its index.
+  // 0 if that depends on data.
   int64_t Reached(const LoopNest& nest, const Store& store) const {
     if (store.mode != StoreMode::kSet || store.mask != Store::kNoMask) return 0;
     std::vector<bool> named(nest.axes.size(), false);
@@ -146,8 +145,9 @@ class ByteCounter {
   }
 
   const KernelPlan& plan_;
-  std::vector<int64_t> written_;  // elements of each buffer, by earlier steps
-  // Of the current step.
+  std::vector<int64_t>
+      written_;  // by buffer: elements that earlier steps wrote
+  // The current step.
   std::map<BufferId, Charge> charges_;
   std::vector<std::pair<BufferId, int64_t>> writes_;
 };

@@ -14,13 +14,12 @@ namespace {
 
 constexpr int kNever = -1;
 
-// Buffers that share memory, each taking that of the one before.
+// Buffers that share memory: each is written in place of the one before.
 struct Block {
   std::vector<BufferId> buffers;
   SymExpr bytes = 0;  // rounded up
   int64_t hint_bytes = 0;
-  int first = 0;  // step
-  int last = 0;
+  int first = 0, last = 0;  // the steps between which it is live, inclusive
 };
 
 struct Lifetime {
@@ -28,8 +27,8 @@ struct Lifetime {
   int last = kNever;
 };
 
-// Inputs whose memory temporaries may take after the last read. Inputs that are
-// returned, or written for the caller, are not among them.
+// For each buffer, whether it is an input whose memory temporaries may take after its
+// last read. Inputs that are returned, or written for the caller, are not.
 std::vector<bool> TakenInputs(const KernelPlan& plan) {
   std::vector<bool> may(plan.buffers.size());
   for (size_t b = 0; b < may.size(); ++b) {
@@ -66,7 +65,7 @@ SymExpr RoundedBytes(const Buffer& buffer) {
   return CeilDiv(bytes, kArenaAlignment) * kArenaAlignment;
 }
 
-// One block for each temporary, or for several that share memory in place.
+// One block for each temporary, or for several that are written in place of each other.
 std::vector<Block> BlocksOf(const KernelPlan& plan,
                             const std::vector<Lifetime>& lives) {
   std::vector<Block> blocks;
@@ -92,10 +91,10 @@ std::vector<Block> BlocksOf(const KernelPlan& plan,
           continue;
         }
         Block& block = blocks[static_cast<size_t>(block_of[pair.read])];
-        if (block.last != step) continue;  // another took it already
+        if (block.last != step) continue;  // another buffer has taken it
         block.buffers.push_back(pair.write);
         block.last = lives[pair.write].last;
-        // So that no other buffer takes it in this step.
+        // Keeps other buffers from taking it in this step.
         if (block.last == step) block.last = step + 1;
         block_of[pair.write] = block_of[pair.read];
       }
@@ -153,7 +152,8 @@ Packing PackInOrder(const std::vector<const Block*>& blocks) {
   return packing;
 }
 
-// Tries several orders and takes the first of the best.
+// Tries several orders and returns the smallest packing, the first one of equals. Stops
+// as soon as one needs no more than `least` bytes.
 Packing Pack(std::vector<const Block*> blocks, int64_t least) {
   std::stable_sort(blocks.begin(), blocks.end(),
                    [](const Block* a, const Block* b) {
@@ -178,7 +178,7 @@ Packing Pack(std::vector<const Block*> blocks, int64_t least) {
   return best;
 }
 
-// The maximum of several sums, as a list, so that maxima are never nested.
+// The maximum of several sums. It is a list so that maxima are never nested.
 using Largest = std::vector<SymExpr>;
 constexpr size_t kMostSums = 8;
 
@@ -194,7 +194,8 @@ void Include(Largest& largest, const SymExpr& sum, const ShapeEnv& shapes) {
   if (largest.size() < kMostSums) {
     largest.push_back(sum);
   } else {
-    largest.back() += sum;  // none is negative: above both
+    largest.back() +=
+        sum;  // at least the larger of both, since neither is negative
   }
 }
 
@@ -204,8 +205,8 @@ SymExpr ToExpr(const Largest& largest) {
   return e;
 }
 
-// Offsets for all values of symbols: each block begins at the end of the last block that
-// is live with it and lies below it at the hints.
+// Computes offsets that are correct for all values of the symbols: each block begins at
+// the largest end of the blocks that are live with it and lie below it at the hints.
 SymExpr PlaceSymbolic(KernelPlan& plan, const std::vector<Placed>& placed) {
   std::vector<Largest> ends;
   Largest arena;
@@ -241,8 +242,8 @@ int64_t PeakLiveBytes(const std::vector<Block>& blocks, size_t steps) {
   return peak;
 }
 
-// Gives large blocks their own memory, and blocks that take an input's place that
-// input's. The others stay in `blocks`.
+// Gives large blocks their own memory, and blocks that are written in place of an input
+// the memory of that input. Removes them from `blocks`.
 void GiveOwnMemory(KernelPlan& plan, int64_t most_in_arena,
                    std::vector<Block>& blocks) {
   int next = 0;

@@ -135,28 +135,29 @@ absl::StatusOr<Changed> RunNarrowIntegers(LoopProgram& program,
 
 constexpr Pass<LoopProgram> kLoopPasses[] = {
     {"drop_dead_stores", RunDropDeadStores},
-    // Before other passes change the nests by which padding is found.
+    // First, because other passes change the nests by which padding is recognized.
     {"make_room_for_pads", RunMakeRoomForPads},
     {"pad_in_place", RunPadInPlace},
-    // Before the choice: a peeled part may become loops of ours.
+    // Before contractions are chosen: a peeled part may become loops of ours.
     {"align_contractions", RunAlignContractions},
     // Before fusion: loops of ours are fused like any others.
     {"choose_contractions", RunChooseContractions},
-    // Before the nest behind a product is inlined.
+    // Before inlining, which may take the nest that could be an epilogue.
     {"fuse_epilogues", RunFuseEpilogues},
-    // Before inlining, which takes nests without reductions.
+    // Before inlining, which takes only nests without reductions.
     {"unroll_reductions", RunUnrollReductions},
-    // Before fusion: an inlined producer is not a nest.
+    // Before fusion: an inlined producer is no longer a nest to be fused.
     {"inline_producers", RunInlineProducers},
-    // Needs the terms of a sum inlined, and leaves a producer to inline.
+    // After inlining, which completes the terms of sums. Leaves pointwise nests that are
+    // inlined next.
     {"fold_one_hot_sums", RunFoldOneHotSums},
     {"inline_producers", RunInlineProducers},
-    // Again: an activation of several operators is one nest now.
+    // Again, because an activation of several operators has become one nest.
     {"fuse_epilogues", RunFuseEpilogues},
     {"fuse_loops", RunFuseLoops},
-    // After fusion: stores beside a reduction are split with it.
+    // After fusion, because stores that were fused with a reduction are split with it.
     {"split_reductions", RunSplitReductions},
-    // Last: the others read 64-bit indices.
+    // Last, because other passes expect 64-bit indices.
     {"narrow_integers", RunNarrowIntegers},
 };
 
@@ -166,18 +167,19 @@ absl::StatusOr<Changed> RunOrderLoops(KernelPlan& plan, const PassEnv&) {
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
-    // Ordered first, so that axes that are contiguous together can be merged.
+    // The order comes first: only neighbouring axes can be merged.
     kernel->nest = MergeAxes(OrderAxes(kernel->nest, plan.buffers, plan.shapes),
                              plan.shapes);
   }
   return Changed::kYes;
 }
 
-// A kernel chosen for few points may be hundreds of times too slow for many, and one
-// chosen for many several times too slow for few. So an artifact serves only sizes within
-// a factor of kFurthest around its hints.
+// A kernel chosen for few reduced points may be hundreds of times slower than needed for
+// many, and one chosen for many several times slower than needed for few. So guards limit
+// an artifact to sizes within a factor of kFurthest of the hints. Up to kAlwaysNear
+// points any size is close enough.
 constexpr int64_t kFurthest = 8;
-constexpr int64_t kAlwaysNear = 512;  // points
+constexpr int64_t kAlwaysNear = 512;
 
 absl::StatusOr<Changed> RunGuardExtents(KernelPlan& plan, const PassEnv& env) {
   if (env.target.kind != TargetKind::kCuda) return Changed::kNo;
@@ -243,7 +245,7 @@ absl::StatusOr<Changed> RunChooseVariants(KernelPlan& plan,
       if (!choice.key.empty()) plan.tuned[choice.key] = choice.decision;
     }
     kernel->variant = at->second.config.variant;
-    // Made anew, since each kernel has its own buffers.
+    // Not shared with the equal kernel, which has other buffers.
     if (at->second.config.one_pass)
       kernel->nest = OnePassForm(kernel->nest).value();
   }
@@ -257,7 +259,8 @@ absl::StatusOr<Changed> RunChooseAlgorithms(KernelPlan& plan,
       plan, env.target, env.tuning, env.options.artifact.deterministic));
 }
 
-// Later measurements must not change the results that a caller has had.
+// Marks decisions so that later measurements do not replace them: with `deterministic`
+// a caller must get the same results again.
 absl::StatusOr<Changed> RunPinDecisions(KernelPlan& plan, const PassEnv& env) {
   if (!env.options.artifact.deterministic) return Changed::kNo;
   for (auto& [key, decision] : plan.tuned)
@@ -294,19 +297,19 @@ absl::StatusOr<Changed> RunPlanBuffers(KernelPlan& plan, const PassEnv& env) {
 
 constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"order_loops", RunOrderLoops},
-    // After ordering, and before variants are chosen for the jammed nest.
+    // After the order is known, and before a variant is chosen for the jammed nest.
     {"jam_windows", RunJamWindows},
-    // Before the choice, which may rely on the guards.
+    // Before variants are chosen, which may rely on the guards.
     {"guard_extents", RunGuardExtents},
     {"choose_variants", RunChooseVariants},
     {"choose_algorithms", RunChooseAlgorithms},
-    // After everything with a tuning key has its decision.
+    // After all tuning keys have been looked up.
     {"pin_decisions", RunPinDecisions},
-    // After variants: only pointwise kernels share a launch.
+    // After variants are chosen: only kernels mapped as points share a launch.
     {"combine_kernels", RunCombineKernels},
     // After kernels that share a launch have found each other.
     {"sink_kernels", RunSinkKernels},
-    // Before buffers are placed: partial results need memory.
+    // Before buffers are placed, because partial results need memory too.
     {"add_workspaces", RunAddWorkspaces},
     {"plan_buffers", RunPlanBuffers},
 };
@@ -368,7 +371,7 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
 
 namespace {
 
-// Empty for a call whose library leaves no choice.
+// Empty if the call has no tuning key.
 std::string ExplainAlgorithm(const LibraryCall& call, const KernelPlan& plan,
                              const PassEnv& env) {
   const std::string key =
@@ -386,7 +389,7 @@ std::string ExplainAlgorithm(const LibraryCall& call, const KernelPlan& plan,
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env) {
   std::string out;
-  // PlanNests has looked up the ways of its steps alone.
+  // In a plan of PlanNests, only the keys of ways have been looked up.
   for (const auto& [key, decision] : plan.tuned) {
     absl::StrAppend(&out, "step\n  key ", key, "\n",
                     decision.empty() ? "" : "  decided: ", decision,
@@ -437,7 +440,8 @@ absl::StatusOr<std::string> ExplainFusion(LoopProgram program,
   std::vector<ApartPair> apart;
   std::vector<PassRecord> records;
   for (const Pass<LoopProgram>& pass : LoopPipeline()) {
-    // If a pass runs twice, the second run judges again what the first left.
+    // inline_producers runs twice. The second run replaces the reasons of the first,
+    // because it judges again all nests that the first one left.
     if (pass.run == RunInlineProducers && !env.options.artifact.no_fusion) {
       InlineOptions options = InlineOptionsOf(env);
       options.explain = true;

@@ -13,27 +13,27 @@
 
 namespace kiln {
 
-// The passes over loops and over kernels, in order; plan_pipeline.cc says why in
-// that order. kiln-opt walks the same tables.
+// The passes over loops and over kernels, in order. plan_pipeline.cc gives the reasons
+// for that order. kiln-opt runs the same tables.
 absl::Span<const Pass<LoopProgram>> LoopPipeline();
 absl::Span<const Pass<KernelPlan>> KernelPipeline();
 
-// How the runner prints and verifies them. The caller verifies a plan when it is
-// complete, since before it breaks the verifier's rules.
+// How the pass runner prints and verifies programs and plans. It does not verify plans:
+// an incomplete one breaks the verifier's rules. The caller verifies the complete plan.
 extern const IrInspection<LoopProgram> kLoopInspection;
 extern const IrInspection<KernelPlan> kPlanInspection;
 
-// Runs both pipelines: makes kernels of a loop program.
+// Runs both pipelines on a loop program.
 //
-// Errors: INTERNAL when a step breaks an invariant of loop_verifier.h.
+// Errors: INTERNAL if a step breaks an invariant of loop_verifier.h.
 //
 // Pure: equal arguments give equal plans.
 absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env,
                                        std::vector<PassRecord>& records);
 absl::StatusOr<KernelPlan> PlanKernels(LoopProgram program, const PassEnv& env);
 
-// The same up to the pass that chooses variants. Measurements start from such a plan,
-// and ExplainVariants takes one.
+// Runs the passes before the one that chooses variants. Measurements and ExplainVariants
+// start from such a plan.
 absl::StatusOr<KernelPlan> PlanNests(LoopProgram program, const PassEnv& env,
                                      std::vector<PassRecord>& records);
 
@@ -43,25 +43,26 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
                                       const KernelPlan& plan,
                                       const PassEnv& env);
 
-// For each kernel of PlanNests' plan: the key of its tuning decisions, the
-// decision in force and why it is ignored if it is, and its configurations with
-// their prices, the one that choose_variants takes marked by a star. For each
-// library call that has a choice its key, and the algorithm in force. First of all, the
-// keys of the plan's ways (proto/base/tuned_line.h), and what was decided: contractions
-// tell more.
+// Describes a plan of PlanNests, for people:
+//
+//   for each step with several ways (proto/base/tuned_line.h) its tuning key and the
+//   decision; ExplainContractions has the reasons
+//   for each kernel its tuning key, the decision in force or why it is ignored, and its
+//   configurations with their prices, with a star at the one that choose_variants takes
+//   for each library call with several algorithms its tuning key and the decision
 absl::StatusOr<std::string> ExplainVariants(const KernelPlan& plan,
                                             const PassEnv& env);
 
-// The next two take a program as LowerGraph gives it, run LoopPipeline over it and
-// tell what its passes decide. Errors: of the passes.
+// The next two functions take a result of LowerGraph, run LoopPipeline over it and
+// describe what its passes decide, for people. Errors: of the passes.
 
-// Who computes each contraction, and why: those that become loops of ours, then
-// the calls that are left at the end.
+// For each contraction, whether loops of ours or a library compute it, and why. Those
+// that become loops come first.
 absl::StatusOr<std::string> ExplainContractions(LoopProgram program,
                                                 const PassEnv& env);
 
-// The nests that inline_producers does not compute where they are read, then the
-// pairs of nests that fuse_loops leaves apart, each with the reason.
+// The nests that inline_producers does not inline, then the pairs of nests that
+// fuse_loops does not merge, each with the reason.
 absl::StatusOr<std::string> ExplainFusion(LoopProgram program,
                                           const PassEnv& env);
 

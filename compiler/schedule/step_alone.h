@@ -7,15 +7,15 @@
 
 namespace kiln {
 
-// A program of one step of another, in one of the ways to compute it: what
-// a measurement compares.
+// One step of a program, as a program of its own, computed in one of several ways.
+// Measurements compare these.
 struct StepAlone {
-  std::string way;  // as decisions name it
+  std::string way;  // the word of tuning decisions
   LoopProgram program;
 };
 
-// `step` of `program` without the other steps, over the same buffers: those that it
-// reads are inputs, those that it writes are outputs. Pure.
+// The program that has only `step` of `program`, over the same buffers. Those that the
+// step reads become inputs, and those that it writes become outputs. Pure.
 LoopProgram Alone(const LoopProgram& program, const LoopStep& step);
 
 }  // namespace kiln

@@ -14,7 +14,7 @@ namespace {
 absl::StatusOr<std::vector<StepWay>> PlansOf(std::vector<StepAlone> ways,
                                              absl::string_view key,
                                              PassEnv env) {
-  // Each is aligned as its way says; its parts stay as they are.
+  // The programs are aligned already, so their products must not be aligned again.
   env.options.artifact.shape_padding = false;
   env.options.artifact.comprehensive_padding = false;
   std::vector<StepWay> planned;

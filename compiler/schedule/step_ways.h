@@ -12,16 +12,16 @@
 
 namespace kiln {
 
-// A complete plan of one step of a program, computed in one way.
+// A complete plan for one step of a program, computed in one of several ways.
 struct StepWay {
-  std::string name;  // as decisions name it
+  std::string name;  // the word of tuning decisions
   KernelPlan plan;
 };
 
-// Takes a program as LowerGraph gives it, runs LoopPipeline up to the pass that looks up
-// `key`, and plans the first step of that key alone in each of its ways: what is chosen
-// without a decision first. Kernels and calls are as the decisions of `env` name them.
-// Empty if no step has the key.
+// Plans the first step with tuning key `key` alone, in each of its ways. `program` is a
+// result of LowerGraph; the passes before the one that looks up the key are run over it.
+// The way that is chosen without a decision comes first. Kernels and library calls of the
+// plans are chosen with the decisions of `env`. Empty if no step has the key.
 //
 // Errors: of the passes.
 absl::StatusOr<std::vector<StepWay>> WaysOfKey(LoopProgram program,
