@@ -13,7 +13,7 @@ std::vector<Width> WidthsOn(const NestCosts& costs, uint32_t axis) {
   int plain = widest;
   while (plain > 1 && !(fits(plain) && costs.AllWide(axis, plain))) plain /= 2;
   widths.push_back({plain, 0});
-  // Half as wide: less work for each thread, if there is little in all.
+  // Half as wide, which gives more threads less work each, for small kernels.
   if (plain == widest && plain > 2) widths.push_back({plain / 2, 0});
   if (plain < widest && fits(2 * widest)) {
     widths.push_back({widest, 1});

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_SCHEDULE_CANDIDATE_SIZES_H_
 #define KILN_COMPILER_SCHEDULE_CANDIDATE_SIZES_H_
 
-// Numbers that the lists of candidates share: variant_candidates.cc and
-// scan_candidates.cc.
+// Numbers shared by the lists of candidates in variant_candidates.cc,
+// column_candidates.cc and scan_candidates.cc.
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace kiln {
 
-// Parts of one outer point; the last block adds them all.
+// The most parts of one outer point. The last block adds all of them.
 inline constexpr int64_t kMostParts = 1024;
 
 // A width of vectors and whether groups are peeled for it.
@@ -20,7 +20,8 @@ struct Width {
   int peel;
 };
 
-// The widest vector that needs no peeling; and with peeling the widest of all.
+// The widths to try along the axis: the widest that needs no peeling, and wider ones with
+// peeling.
 std::vector<Width> WidthsOn(const NestCosts& costs, uint32_t axis);
 
 inline int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -30,8 +31,8 @@ inline int64_t PowerOfTwoAtLeast(int64_t n) {
   return p;
 }
 
-// Parts that give the chip about `per_multiprocessor` blocks a multiprocessor, if
-// without parts it has `blocks`; none is shorter than `least_steps` of its `steps`.
+// The number of parts that gives each multiprocessor about `per_multiprocessor` blocks, if
+// there are `blocks` without parts. A part has at least `least_steps` of the `steps`.
 int PartsFor(const NestCosts& costs, int64_t blocks, int64_t steps,
              int64_t least_steps, int per_multiprocessor);
 

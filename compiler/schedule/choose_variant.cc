@@ -92,8 +92,8 @@ SymExpr Counters(const PlannedKernel& kernel) {
     return CeilDiv(points, int64_t{rows->rows});
   const auto& columns = std::get<CudaColumns>(kernel.variant);
   if (columns.vector == 1) return CeilDiv(points, int64_t{columns.across});
-  // The last axis is counted in groups, of which the last may be partial. With `peel`,
-  // no block has groups of two of its rows.
+  // The last axis is counted in groups; the last group may be partial. With `peel`, the
+  // groups of one block are all of the same row.
   const int64_t together = columns.peel != 0 ? columns.across : 1;
   SymExpr groups = 1;
   uint32_t outer = 0;
@@ -108,8 +108,8 @@ SymExpr Counters(const PlannedKernel& kernel) {
   return CeilDiv(groups, columns.across / together);
 }
 
-// Both parts of a gradient, which follow one another, have the same sums. A part that
-// stands alone, to be timed, has its own.
+// The two kernels of a gradient, which are neighbouring steps, share their sums. A kernel
+// that is alone in a plan, to be timed, has its own.
 void AddSums(KernelPlan& plan) {
   BufferId sums = kNoBuffer;
   for (size_t s = 0; s < plan.steps.size(); ++s) {

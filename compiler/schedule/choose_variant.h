@@ -20,8 +20,8 @@ struct VariantChoice {
   std::string decision;
   // Why the decision was ignored; empty if it was taken or there is none.
   std::string ignored;
-  // All configurations with their prices, the chosen one among them; filled when
-  // asked for.
+  // All configurations with their prices, including the chosen one. Filled if
+  // ChoiceOptions::explain is set.
   struct Priced {
     KernelConfig config;
     bool chosen = false;
@@ -30,8 +30,8 @@ struct VariantChoice {
 };
 
 struct ChoiceOptions {
-  int64_t max_row = 0;  // as CandidatesFor
-  // Decisions in force. Null: the price alone decides, as it must for fusion, which may
+  int64_t max_row = 0;  // see CandidatesFor
+  // Decisions in force. If null, only the price decides. Fusion needs that, because it may
   // depend neither on measurements nor on the length of code.
   const TuningTable* tuning = nullptr;
   bool explain = false;  // whether to keep all configurations
@@ -56,9 +56,9 @@ absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
                                             const Target& target,
                                             const ChoiceOptions& options);
 
-// Adds the buffers that the kernels' variants need beside those of their nests,
-// and notes them in each kernel's workspace. Counters are shared by all kernels
-// of the plan: each leaves them at zero.
+// Adds the buffers that the kernels' variants need in addition to those of their nests,
+// and sets each kernel's workspace. All kernels of the plan share their counters, since
+// each leaves them at zero.
 void AddWorkspaces(KernelPlan& plan);
 
 }  // namespace kiln

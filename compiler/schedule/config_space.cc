@@ -33,8 +33,8 @@ void SetAlone(const Price& price, KernelVariant& variant) {
       variant);
 }
 
-// A configuration's text without the numbers that follow from sizes (`blocks`, `alone`),
-// since a decision holds for all sizes of its class.
+// A configuration's text without the numbers that are computed from sizes (`blocks`,
+// `alone`), since a decision holds for all sizes of its class.
 std::string ChoiceText(absl::string_view config) {
   std::string out;
   bool number = false;
@@ -49,7 +49,8 @@ bool SameChoice(const KernelConfig& a, const KernelConfig& b) {
   return a.one_pass == b.one_pass && a.variant == b.variant;
 }
 
-// A configuration that does not fit is taken only if none does.
+// Whether `a` is better than `b`: any configuration that fits is better than one that
+// does not.
 bool IsCheaper(const KernelConfig& a, const KernelConfig& b) {
   return a.price.fits != b.price.fits ? a.price.fits : a.price.ns < b.price.ns;
 }

@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_CONFIG_SPACE_H_
 #define KILN_COMPILER_SCHEDULE_CONFIG_SPACE_H_
 
-// The configurations that one kernel may have: what the price chooses from, what
-// a measurement compares and what a tuning decision names. One type serves the
-// kernels of every family (points, rows, columns, scans, sorts, ...).
+// The possible configurations of a kernel. The cost model chooses one of them, a
+// measurement compares them, and a tuning decision names one. One type serves kernels of
+// every family (points, rows, columns, scans, sorts, ...).
 
 #include <cstdint>
 #include <string>
@@ -19,27 +19,26 @@ namespace kiln {
 
 struct KernelConfig {
   KernelVariant variant;
-  // Whether it is of the nest's other form (one_pass_form.h).
+  // Whether the nest is replaced by its one-pass form (one_pass_form.h).
   bool one_pass = false;
   Price price;
 };
 
-// The variant's text, with " one pass" behind it for the other form. Decisions
-// are kept in these words.
+// The variant's text, followed by " one pass" for the one-pass form. Tuning decisions
+// are stored as this text.
 std::string ToText(const KernelConfig& config);
 
-// The most configurations that a measurement compares, and the largest ratio of their
-// modelled price to the cheapest one's.
+// A measurement compares at most kMostMeasured configurations, whose price is at most
+// kWorthMeasuring times that of the cheapest one.
 inline constexpr size_t kMostMeasured = 12;
 inline constexpr double kWorthMeasuring = 1.5;
 
 class ConfigSpace {
  public:
-  // All configurations of `nest`, whose addresses are flat and whose axes are
-  // merged and in their final order, with their prices. All arguments must
-  // outlive the space.
+  // All configurations of `nest` with their prices. The nest's addresses must be flat,
+  // and its axes merged and in their final order. All arguments must outlive the space.
   //
-  //   max_row  as CandidatesFor
+  //   max_row  see CandidatesFor
   //
   // Errors: of FactsOf.
   static absl::StatusOr<ConfigSpace> Of(const LoopNest& nest,
@@ -47,29 +46,28 @@ class ConfigSpace {
                                         const ShapeEnv& shapes,
                                         const Target& target, int64_t max_row);
 
-  // In the order of CandidatesFor, those of the one-pass form last. Never empty:
-  // a nest without candidates has Unmapped, which does not fit.
+  // In the order of CandidatesFor; those of the one-pass form come last. Never empty: a
+  // nest without candidates has one configuration, Unmapped, which does not fit.
   const std::vector<KernelConfig>& configs() const { return configs_; }
-  // The cheapest of those that fit, the first of equals; the cheapest of all
-  // where none fits.
+  // The cheapest configuration that fits, the first one of equals. If none fits, the
+  // cheapest of all.
   const KernelConfig& cheapest() const { return configs_[cheapest_]; }
-  // What a kernel gets without a decision: the cheapest, or one of nearly the same
-  // price whose code is shorter (short_code.h).
+  // The configuration of a kernel without a tuning decision: the cheapest, or one of
+  // nearly the same price whose code is shorter (short_code.h).
   const KernelConfig& preferred() const { return configs_[preferred_]; }
 
   // The key under which the kernel's tuning decisions are stored (tuning_key.h). Empty
   // if fewer than two configurations fit.
   //
-  // A function of the nest and the target: no decision changes a key.
+  // Depends only on the nest and the target, not on decisions.
   std::string Key() const;
 
-  // What a measurement compares: the preferred one, then the cheapest that fit,
-  // cheapest first, each once.
+  // The configurations that a measurement compares: the preferred one, then the others
+  // that fit, cheapest first.
   std::vector<KernelConfig> WorthMeasuring() const;
 
-  // The configuration that a decision names in ToText's words. BAD_OPTION says
-  // why a decision cannot be taken: it names none of the configurations, or one
-  // that does not fit.
+  // The configuration whose text (ToText) is the decision. Errors: BAD_OPTION if the
+  // decision names no configuration of the kernel, or one that does not fit.
   absl::StatusOr<KernelConfig> Find(absl::string_view text) const;
 
  private:

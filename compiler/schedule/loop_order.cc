@@ -12,7 +12,7 @@ namespace kiln {
 
 namespace {
 
-// The strides of one access, by axis, and how much it counts.
+// The strides of one access by axis, and its weight.
 struct Strides {
   std::vector<int64_t> by_axis;
   int64_t weight = 0;
@@ -30,11 +30,12 @@ std::vector<Strides> StridesOf(const LoopNest& nest,
     strides.weight = SizeInBytes(buffers[buffer].dtype);
     for (const auto& [axis, coefficient] : form->terms) {
       strides.by_axis[axis] = std::abs(shapes.Hint(coefficient));
-      // Bytes that this access moves: a point of each axis it runs along.
+      // The weight is the bytes that this access moves: the points of the axes that its
+      // address depends on.
       strides.weight *=
           std::max<int64_t>(1, shapes.Hint(nest.axes[axis].extent));
     }
-    // A write that is not in order costs twice what such a read does.
+    // A scattered write costs twice as much as a scattered read.
     if (store) strides.weight *= 2;
     all.push_back(std::move(strides));
   };
@@ -70,8 +71,8 @@ LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
   const std::vector<Strides> strides = StridesOf(nest, buffers, shapes);
   std::vector<uint32_t> order;
   for (uint32_t axis = 0; axis < nest.axes.size(); ++axis) {
-    // Insertion keeps the old order where strides say nothing, and needs no
-    // order that is total.
+    // Insertion sort keeps the old order of axes that the strides do not order, and does
+    // not need a strict weak ordering.
     size_t at = order.size();
     while (at > 0 &&
            nest.axes[order[at - 1]].reduction == nest.axes[axis].reduction &&

@@ -7,10 +7,10 @@
 namespace kiln {
 
 // Orders the axes of `nest`, whose addresses are flat, so that inner loops have small
-// strides: by their strides in the access that moves most bytes, then in the next one.
-// Outer axes and reduced axes are ordered separately.
+// strides. The access that moves the most bytes decides first, then the next one, and so
+// on. Outer axes and reduced axes are ordered separately.
 //
-// A nest with a scan keeps its order, since its result depends on it.
+// A nest with a scan keeps its order, since its result depends on it. Pure.
 LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    const ShapeEnv& shapes);
 

@@ -35,7 +35,7 @@ double NestPricer::PriceOf(LoopNest nest) {
   JamWindows(nest, flat_, program_.shapes, target_);
   const absl::StatusOr<VariantChoice> choice =
       ChooseVariant(nest, flat_, program_.shapes, target_, ChoiceOptions());
-  // A nest that breaks a rule is found by the verifier, not here.
+  // If a nest breaks an invariant, the verifier reports it later.
   if (!choice.ok()) {
     at->second = kLaunchNs;
   } else if (std::holds_alternative<Unmapped>(choice->config.variant) ||

@@ -11,12 +11,12 @@
 
 namespace kiln {
 
-// The cost of a kernel beside its work: a launch that waits for the kernel before
+// What a kernel costs in addition to its work: a launch that waits for the kernel before
 // it. Measured on the H200 with programmatic dependent launches.
 inline constexpr double kLaunchNs = 2000;
 
-// How much cheaper one way must be than another to be taken for its price: an eighth
-// of a launch. Smaller differences are within the error of the prices.
+// A choice is made by price only if it saves this much: an eighth of a launch. Smaller
+// differences are within the error of the prices.
 inline constexpr double kLeastSavedNs = kLaunchNs / 8;
 
 // If fusion keeps fewer bytes of temporaries in memory for longer, that does not matter:
@@ -26,12 +26,12 @@ inline constexpr int64_t kLeastHeldBytes = int64_t{64} << 20;
 // A kernel of no more points than this takes about as long as its launch.
 inline constexpr int64_t kLaunchBoundPoints = 1 << 16;
 
-// `buffer` as a plan has it: one dimension, stride 1, as long as the memory that
-// its strides reach.
+// `buffer` as plans have it: one dimension with stride 1, as long as the memory that its
+// strides reach.
 Buffer FlatBuffer(Buffer buffer);
 
-// Prices nests of one program, as the kernels that they would be by themselves:
-// their loops in order, with the cheapest variant.
+// Prices nests of one program. The price of a nest is that of a kernel of its own, with
+// its axes in their final order and the cheapest variant. Not thread-safe.
 class NestPricer {
  public:
   // `program` must outlive this. Its buffers may not change, except that buffers may be
@@ -44,7 +44,7 @@ class NestPricer {
   // The last buffer was removed.
   void DropBuffer() { flat_.pop_back(); }
 
-  // Nanoseconds, launch included; infinite if the nest cannot become a kernel. Nests
+  // Nanoseconds, including the launch; infinite if the nest cannot become a kernel. Nests
   // that differ only in their buffers, as in the layers of a model, are priced once.
   double PriceOf(LoopNest nest);
 

@@ -8,13 +8,13 @@
 
 namespace kiln {
 
-// `nest` with pairs of float32 reductions, of which the second needs the first,
-// as one tuple reduction each:
+// Replaces each pair of float32 reductions, of which the second needs the first, by one
+// tuple reduction, which needs only one pass over the data:
 //
 //   max of x, sum of exp(x - max)                      kSoftmax
 //   sum of x, sum of (x - sum / n)^2 for n points      kMoments
 //
-// None if there is no such pair. Other reductions and all other nodes do not change.
+// None if `nest` has no such pair. Other reductions and all other nodes do not change.
 // Results differ only by rounding.
 //
 // Pure. Linear in the body, times its reductions.

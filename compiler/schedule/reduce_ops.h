@@ -1,8 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 #define KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 
-// How many floats a sum adds before it continues with a double, how large the
-// accumulators of reductions are, and where partial results are in the workspace.
+// Facts about reductions that the cost model and the writers of kernels share: how many
+// floats a sum adds before it continues with a double, the sizes of accumulators, and
+// where partial results lie in the workspace.
 
 #include <cstdint>
 
@@ -11,17 +12,17 @@
 
 namespace kiln {
 
-// The most floats that a CUDA thread adds before it continues with a double. They lose a
-// few units in a float's last place.
+// The most floats that a CUDA thread adds before it continues with a double. Adding that
+// many loses a few units in a float's last place.
 inline constexpr int64_t kMostFloatsAdded = 512;
 
-// Whether a scan carries more digits on CUDA than its results have.
+// Whether a scan on CUDA carries its running value as a double.
 inline bool IsCarriedAsDouble(const ScalarNode& scan) {
   return scan.dtype == DType::kFloat32 &&
          (scan.reduce == ReduceOp::kSum || scan.reduce == ReduceOp::kProd);
 }
 
-// Bytes of a kReduce or a kScan node while it takes values in: at least those of
+// The bytes that a thread needs to accumulate a kReduce or kScan node: at least those of
 // its accumulator in the CUDA prelude.
 inline int64_t AccumulatorBytes(const ScalarNode& reduce) {
   if (reduce.op == ScalarOp::kScan && IsCarriedAsDouble(reduce)) return 8;
@@ -30,14 +31,14 @@ inline int64_t AccumulatorBytes(const ScalarNode& reduce) {
   return IsTupleReduction(reduce.reduce) ? 16 : SizeInBytes(reduce.dtype);
 }
 
-// Bytes of one partial result, in memory and while threads are joined.
+// The bytes of one partial result, in memory and when results of threads are combined.
 inline int64_t JoinedBytes(const ScalarNode& reduce) {
   return reduce.reduce == ReduceOp::kMoments ? 12 : AccumulatorBytes(reduce);
 }
 
-// Where the partial results of reduction or scan `id` begin, in bytes, a multiple
-// of 16: behind those of the ones before it in the body, each with one cell for
-// every part and outer point. With the body's length as `id`: all bytes.
+// The offset in bytes of the partial results of reduction or scan `id`, a multiple of 16.
+// They follow those of earlier nodes of the body. Each node has one cell for each part and
+// outer point. If `id` is the length of the body, the result is the total size.
 inline SymExpr PartialsBefore(const LoopNest& nest, ScalarId id,
                               const SymExpr& points, int parts) {
   SymExpr bytes = 0;

@@ -5,7 +5,7 @@
 namespace kiln {
 namespace {
 
-// The greatest value of an `and` with a constant.
+// The largest value of the node if it is a bitwise `and` with a constant.
 std::optional<int64_t> MostOf(const LoopNest& nest, ScalarId id) {
   const ScalarNode& node = nest.body[id];
   if (node.op != ScalarOp::kAnd || node.dtype == DType::kBool)
@@ -18,14 +18,14 @@ std::optional<int64_t> MostOf(const LoopNest& nest, ScalarId id) {
   return std::nullopt;
 }
 
-// The address with 0 for what is loaded or computed.
+// The address with 0 in place of loaded and computed numbers.
 SymExpr WithoutNodes(const SymExpr& offset) {
   return offset.Substitute([](Var var) {
     return var.kind == Var::Kind::kIndirect ? SymExpr(0) : SymExpr::Of(var);
   });
 }
 
-// The last cell that `cell` may be: a constant and one node.
+// The largest value of `cell`, which must be a constant plus one node.
 std::optional<int64_t> LastOf(const LoopNest& nest, const SymExpr& cell) {
   std::optional<ScalarId> node;
   bool others = false;

@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_SCHEDULE_ROW_COUNTS_H_
 #define KILN_COMPILER_SCHEDULE_ROW_COUNTS_H_
 
-// Nests that count: each row adds i32 values into a few neighbouring cells, as a
-// histogram does. Rows may have cells of their own or share them. A block can add
-// in shared memory first, and to the cells once.
+// Recognizes nests that count, like histograms: each row adds i32 values into a few
+// neighbouring cells. Rows may have their own cells or share them. A block can add in
+// shared memory first, and then add its sums to the cells once.
 
 #include <optional>
 #include <vector>
@@ -15,16 +15,16 @@ namespace kiln {
 
 struct RowCounts {
   BufferId buffer = 0;
-  SymExpr first = 0;  // address of a row's first cell
-  int64_t cells = 0;  // of a row
-  // For each store the number of the cell: a constant plus a loaded or computed
-  // number.
+  SymExpr first = 0;  // address of a row's first cell, in elements
+  int64_t cells = 0;  // per row
+  // For each store the number of the cell in its row: a constant plus a loaded or
+  // computed number.
   std::vector<SymExpr> cell;
 };
 
-// None for other nests. Every store must add. Its address may depend on the last
-// axis only through one node, a bitwise `and` with a constant, which bounds the
-// number of cells. `nest` must have no reduced axes.
+// None for other nests. Every store must add. Its address may depend on the last axis
+// only through one node: a bitwise `and` with a constant, which bounds the number of
+// cells. `nest` must have no reduced axes. Pure.
 std::optional<RowCounts> RowCountsOf(const LoopNest& nest,
                                      const NestFacts& facts);
 

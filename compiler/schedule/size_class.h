@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_SIZE_CLASS_H_
 #define KILN_COMPILER_SCHEDULE_SIZE_CLASS_H_
 
-// How sizes count in the keys of tuning decisions, and how long a key's digest is.
+// How tuning keys represent sizes, and the length of their digests.
 
 #include <cstddef>
 #include <cstdint>

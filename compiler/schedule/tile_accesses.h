@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_TILE_ACCESSES_H_
 #define KILN_COMPILER_SCHEDULE_TILE_ACCESSES_H_
 
-// Which accesses of a pointwise nest go through shared memory when it is tiled.
+// Chooses which accesses of a tiled pointwise nest go through shared memory.
 
 #include <cstdint>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-// Accesses that are contiguous along one axis and strided along the last: as many as
-// have tiles that fit into 40 KB of shared memory together.
+// Accesses that are contiguous along one axis and strided along the last one. Only as many
+// as have tiles that together fit into 40 KB of shared memory.
 struct TileAccesses {
   std::vector<ScalarId> loads;   // without a mask or a loaded index
   std::vector<uint32_t> stores;  // plain ones
