@@ -69,15 +69,6 @@ class Gatherer {
            (range.max <= kMax32 || shapes_.KnownLe(greatest, kMax32));
   }
 
-  // Remembers whether all of `exprs` stay within 32 bits.
-  void Fits(absl::Span<const SymExpr> exprs) {
-    for (const SymExpr& e : exprs) {
-      if (!fits32_) return;
-      const ValueRange range = Range(e);
-      fits32_ = range.min >= -kMax32 && range.max <= kMax32;
-    }
-  }
-
   ValueRange Range(const SymExpr& e) const {
     return RangeWithin(e, {shapes_, facts_.extents});
   }
