@@ -35,7 +35,7 @@ class CWriter {
     Line("} else {");
     ++depth_;
   }
-  // For what is written at the margin of the current block later.
+  // The text so far.
   const std::string& text() const { return text_; }
   std::string Take() { return std::move(text_); }
 

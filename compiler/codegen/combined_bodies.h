@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_CODEGEN_COMBINED_BODIES_H_
 #define KILN_COMPILER_CODEGEN_COMBINED_BODIES_H_
 
-// Finds the distinct bodies of a combined kernel. Parts that differ only in their
-// buffers and in the size of their first axis share a body, which the compiler then
-// reads once: an optimizer has one such part for each parameter.
+// Finds the distinct bodies of a combined kernel. Parts that differ only in their buffers
+// and in the size of their first axis share a body, which is then compiled once. For
+// example, an optimizer has one such part for each parameter.
 
 #include <vector>
 
@@ -21,15 +21,16 @@ struct BodyCall {
 };
 
 struct CombinedBody {
-  PlannedKernel kernel;       // the size of its first axis is a symbol: `size`
-  ShapeEnv shapes;            // the plan's, and that symbol behind them
-  NestFacts facts;            // its params name the first call's buffers
-  std::vector<bool> written;  // by its stores: one a buffer of the plan
-  uint32_t size = 0;
+  PlannedKernel kernel;  // the extent of its first axis is symbol `size`
+  ShapeEnv shapes;       // the plan's symbols, then that one
+  NestFacts facts;       // the params name the first call's buffers
+  std::vector<bool>
+      written;        // for each buffer of the plan: whether it is stored to
+  uint32_t size = 0;  // number of the symbol
   std::vector<BodyCall> calls;
 };
 
-// In order of first appearance. Parts draw no random numbers.
+// The bodies in order of first appearance. Parts must draw no random numbers.
 //
 // Errors: of FactsOf. Pure. Linear in the bodies of the parts.
 absl::StatusOr<std::vector<CombinedBody>> BodiesOf(

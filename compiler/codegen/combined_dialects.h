@@ -9,18 +9,18 @@
 
 namespace kiln {
 
-// Both functions set text (with kSymbolPlaceholder for the name) and params of
-// `source`: the arguments of all calls in order, body by body. The bodies are
+// Both functions set the text (with kSymbolPlaceholder as the name) and the params of
+// `source`: the arguments of all calls in order, body by body. The bodies must be
 // pointwise.
 
-// The items of all parts are numbered in this order, and threads share all of them.
-// Errors: as WriteCpuKernel.
+// Numbers the items of all parts in this order; threads share all of them. Errors: as
+// WriteCpuKernel.
 absl::Status WriteCpuCombined(const std::vector<CombinedBody>& bodies,
                               const std::vector<Buffer>& buffers,
                               KernelSource& source);
 
-// Also sets grid and block. waits_for_work_before is set already. INTERNAL if parts
-// have different numbers of threads, or more arguments than kMaxKernelArguments.
+// Also sets grid and block. The caller has set waits_for_work_before. Errors: INTERNAL if
+// parts have different numbers of threads, or more than kMaxKernelArguments arguments.
 absl::Status WriteCudaCombined(const std::vector<CombinedBody>& bodies,
                                const std::vector<Buffer>& buffers,
                                const Target& target, KernelSource& source);

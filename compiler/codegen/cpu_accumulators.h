@@ -1,14 +1,14 @@
 #ifndef KILN_COMPILER_CODEGEN_CPU_ACCUMULATORS_H_
 #define KILN_COMPILER_CODEGEN_CPU_ACCUMULATORS_H_
 
-// Writes the accumulators of a CPU kernel's reductions and scans: a<n>, the result so
-// far; j<n>, the place of that value, for argmax and argmin; and in a pass that sums in
-// blocks b<n>, the sum of the block.
+// Writes the accumulators of a CPU kernel's reductions and scans. a<n> is the result so
+// far, j<n> the place of that value for argmax and argmin, and b<n> the sum of the
+// current block in a pass that sums in blocks.
 //
 // A float that is added to a much larger sum is lost in rounding: counting by ones, a
-// float32 stops at 2^24. A float sum over many points is therefore made of blocks of
-// some hundred additions, whose sums are added as doubles. A running sum or product is
-// always a double.
+// float32 stops at 2^24. So a float sum over many points is computed in blocks of some
+// hundred additions, whose sums are added as doubles. A running sum or product is always
+// a double.
 
 #include <string>
 #include <vector>
@@ -21,8 +21,8 @@ namespace kiln {
 
 class CpuAccumulators {
  public:
-  // `body` must outlive this. With `by_rows` all accumulators are lanes; otherwise
-  // those are whose value changes along the vector axis.
+  // `body` must outlive this. With `by_rows` all accumulators are vectors of lanes,
+  // otherwise only those whose value changes along the vector axis.
   CpuAccumulators(CpuBody& body, bool by_rows)
       : body_(body),
         nest_(body.nest),
@@ -35,24 +35,24 @@ class CpuAccumulators {
     return node.reduce == ReduceOp::kSum && IsFloat(node.dtype);
   }
 
-  // Declares them with the identity, as an array if there is more than one. With
-  // `blocks` a float sum is made of blocks.
+  // Declares `side_by_side` accumulators (an array if more than one) with the neutral
+  // element. With `blocks` a float sum is computed in blocks.
   void Declare(ScalarId id, int side_by_side, bool blocks);
 
-  // Takes one more value in each lane. `at` is "" or an index of the array, "[u]".
-  // In rows the lanes from `m` on do not change. Errors: UNSUPPORTED_OP names a
-  // reduction that its type does not support.
+  // Adds one more value in each lane. `at` is "" or an index of the array, "[u]". RowStep
+  // does not change lanes from `m` on. Errors: UNSUPPORTED_OP names a reduction that its
+  // type does not support.
   absl::Status RowStep(ScalarId id, const std::string& at);
   absl::Status ColumnStep(ScalarId id, bool lanes);
 
   // Adds the block's sum to the total, and begins the next block.
   void EndBlock(ScalarId id);
 
-  // These end a pass; later text reads the result. AcrossLanes joins the lanes to one
-  // value, in a fixed tree; Columns gives each column its own.
+  // These end a pass; later text reads the result. AcrossLanes combines the lanes into
+  // one value, in a fixed tree. Columns keeps one value for each column.
   absl::Status AcrossLanes(ScalarId id);
   void Columns(ScalarId id);
-  // The running value at this point.
+  // Makes later text read the running value at this point.
   void Running(ScalarId id, bool lanes);
 
  private:
@@ -61,8 +61,8 @@ class CpuAccumulators {
     int side_by_side = 1;
     DType dtype = DType::kFloat32;  // of a<n>
     bool blocks = false;
-    // Of j<n>, the place of the first lane: values come in the order of their
-    // places. kBool: they need not.
+    // The type of the places in j<n> if values come in the order of their places; then
+    // j<n> has the place of the first lane. kBool: they may come in any order.
     DType place = DType::kBool;
   };
 
@@ -75,7 +75,7 @@ class CpuAccumulators {
   absl::StatusOr<std::string> TupleStep(ScalarId id, const std::string& at,
                                         bool lanes,
                                         const std::string& count) const;
-  // The type in which places are kept when values come in their order.
+  // The type of places when values come in the order of their places.
   DType PlaceType(ScalarId id) const;
   SymExpr Position(const ScalarNode& node) const;
   absl::Status TupleAcrossLanes(ScalarId id);
@@ -87,7 +87,7 @@ class CpuAccumulators {
   const LoopNest& nest_;
   CWriter& out_;
   const bool by_rows_;
-  std::vector<State> state_;  // one a node
+  std::vector<State> state_;  // by node
 };
 
 }  // namespace kiln

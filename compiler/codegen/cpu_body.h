@@ -1,18 +1,18 @@
 #ifndef KILN_COMPILER_CODEGEN_CPU_BODY_H_
 #define KILN_COMPILER_CODEGEN_CPU_BODY_H_
 
-// Writes the statements of a CPU kernel: values, loads and stores, each for one
-// point or for K_LANES neighbours on the vector axis.
+// Writes the statements of a CPU kernel: values, loads and stores, each for one point or
+// for K_LANES neighbours along the vector axis.
 //
-// In the text, `i<v>` is the index of the first neighbour, and `m`, from 1 to K_LANES,
-// how many neighbours there are. Lanes beyond those may hold anything.
+// In the text, `i<v>` is the index of the first neighbour, and `m` the number of
+// neighbours, from 1 to K_LANES. Lanes from `m` on may hold any value.
 
 #include "absl/status/status.h"
 #include "compiler/codegen/kernel_body.h"
 
 namespace kiln {
 
-// The ending of the functions that move a dtype between memory and lanes.
+// The ending of the prelude's functions that load and store lanes of a dtype.
 inline absl::string_view MemoryEnding(DType dtype) {
   return IsHalf(dtype) ? "u16" : TypeEnding(dtype);
 }
@@ -33,28 +33,29 @@ class CpuBody : public KernelBody {
   }
 
   void Start() { lanes_override_.assign(nest.body.size(), 0); }
-  // For a result that is or is not lanes whatever its axes say.
+  // Overrides whether a result is a vector of lanes, which its axes decide otherwise.
   void SetLanes(ScalarId id, bool lanes) {
     lanes_override_[id] = lanes ? 1 : 2;
   }
 
   absl::Status Store(uint32_t store);
-  // Writes those of a list that change along the vector axis, or those that do not.
+  // Write the members of a list that change along the vector axis (`lanes`), or the
+  // others.
   absl::Status Nodes(const std::vector<ScalarId>& nodes, bool lanes);
   absl::Status Stores(const std::vector<uint32_t>& stores, bool lanes);
-  // Whether some of them do not change along the vector axis.
+  // Whether a member does not change along the vector axis.
   bool AnyStill(const std::vector<uint32_t>& stores) const;
 
-  // From now on `masks` are taken to hold in all lanes. Empty: no mask is.
+  // From now on assumes that `masks` hold in all lanes. Empty: assumes nothing.
   void Assume(const std::vector<ScalarId>& masks);
-  // "all of `masks` hold in lane `at`", as an expression.
+  // An expression that is true if all of `masks` hold in lane `at`.
   std::string HoldAt(const std::vector<ScalarId>& masks,
                      const std::string& at) const;
 
   // "for (i<v> = from; < to) { m = ...".
   void OpenLanes(const std::string& from, const std::string& to);
 
-  // The value, spread over lanes if `lanes` is set.
+  // The value, broadcast to all lanes if `lanes` is set.
   std::string Operand(ScalarId id, bool lanes) const;
   std::string Extent(uint32_t axis) const { return Index(facts.extents[axis]); }
 

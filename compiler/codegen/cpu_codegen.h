@@ -1,12 +1,12 @@
 #ifndef KILN_COMPILER_CODEGEN_CPU_CODEGEN_H_
 #define KILN_COMPILER_CODEGEN_CPU_CODEGEN_H_
 
-// Writes a kernel as header-free C++ in GNU vectors, to the ABI of
-// proto/kernel_abi.h.
+// Writes a kernel as C++ with GNU vectors and without headers. proto/kernel_abi.h says
+// how it is called.
 //
 // Vectors run along the last reduced axis in CpuRows and CpuScans, otherwise along the
-// last axis that is not reduced. Shapes alone decide how work is split into items, and
-// one thread computes an item, always in the same order. So no result depends on the
+// last axis that is not reduced. Only shapes decide how work is split into items. One
+// thread computes an item, always in the same order. So results do not depend on the
 // number of threads.
 
 #include <string>
@@ -19,8 +19,8 @@
 
 namespace kiln {
 
-// The definition, with kSymbolPlaceholder wherever the kernel's name stands.
-// UNSUPPORTED_OP names what the CPU writer lacks.
+// The definition of the kernel, with kSymbolPlaceholder as its name. Errors:
+// UNSUPPORTED_OP names what this writer does not support.
 absl::StatusOr<std::string> WriteCpuKernel(const PlannedKernel& kernel,
                                            const std::vector<Buffer>& buffers,
                                            const ShapeEnv& shapes,
@@ -34,7 +34,7 @@ struct CpuFunction {
   // ...
   std::string items;
   std::string points;
-  int grain = 1;  // points that a thread takes at least
+  int grain = 1;  // the fewest points that a thread takes
 };
 absl::StatusOr<CpuFunction> WriteCpuFunction(const PlannedKernel& kernel,
                                              const std::vector<Buffer>& buffers,

@@ -6,9 +6,9 @@
 
 namespace kiln {
 
-// The parts of the CPU's prelude that move values between lanes or use only some lanes:
-// loads and stores of some lanes, argmax and argmin (cpu_accumulators.h), transposed
-// squares (cpu_tiles.h), running values (cpu_scans.h).
+// The parts of the CPU's prelude that move values between lanes or use only some of them:
+// partial loads and stores, argmax and argmin (cpu_accumulators.h), transposed squares
+// (cpu_tiles.h), running values (cpu_scans.h).
 absl::Span<const PreludePart> CpuLanesPrelude();
 
 }  // namespace kiln

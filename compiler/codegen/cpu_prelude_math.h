@@ -1,13 +1,14 @@
 #ifndef KILN_COMPILER_CODEGEN_CPU_PRELUDE_MATH_H_
 #define KILN_COMPILER_CODEGEN_CPU_PRELUDE_MATH_H_
 
-// The CPU prelude's mathematics, within 2 units of the last place of float for
-// all finite results. Compilers leave expf and friends scalar; these are not.
+// The mathematical functions of the CPU's prelude, for vectors. Their error is at most 2
+// units in the last place of float for all finite results. (Compilers do not vectorize
+// calls of expf and the like.)
 //
-// exp, exp2, sin, cos, tanh and erf work in float. The others work in double
-// vectors, where plain series are exact enough and only the last rounding counts.
-// Doubles, and functions that no model spends its time in, go to the C library
-// lane by lane.
+// exp, exp2, sin, cos, tanh and erf compute in float. The others compute in vectors of
+// doubles, where plain series are precise enough and only the last rounding matters.
+// Functions of doubles, and functions in which models spend no time, call the C library
+// for each lane.
 
 #include "absl/types/span.h"
 #include "compiler/codegen/prelude.h"

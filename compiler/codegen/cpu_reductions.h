@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_CODEGEN_CPU_REDUCTIONS_H_
 #define KILN_COMPILER_CODEGEN_CPU_REDUCTIONS_H_
 
-// Writes what one item of a reducing CPU kernel does: the passes over its
+// Writes the code for one item of a CPU kernel with reductions: the passes over its
 // reduced axes and the stores after them.
 
 #include "absl/status/status.h"
@@ -10,14 +10,14 @@
 
 namespace kiln {
 
-// The vector axis of `body` is the last reduced one. Lanes are joined at the end of a
-// pass, in a fixed tree. Float sums over many points are made of blocks. In the text,
-// the outer axes are i0, i1, ...
+// The vector axis of `body` must be the last reduced one. Lanes are combined at the end
+// of a pass, in a fixed tree. Float sums over many points are computed in blocks. In
+// the text, the outer axes are i0, i1, ...
 absl::Status WriteCpuRows(CpuBody& body, const CpuRows& variant);
 
-// The vector axis of `body` is the last outer one, or none. Every lane reduces its own
-// column, and `strip` vectors are reduced side by side. Float sums over many points are
-// made of blocks. In the text, the item's part of that axis is [v0, v1).
+// The vector axis of `body` must be the last outer one, or none. Each lane reduces its
+// own column, and `strip` vectors are reduced side by side. Float sums over many points
+// are computed in blocks. In the text, the item's part of that axis is [v0, v1).
 absl::Status WriteCpuColumns(CpuBody& body, const CpuColumns& variant);
 
 }  // namespace kiln

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_CODEGEN_CUDA_BODY_H_
 #define KILN_COMPILER_CODEGEN_CUDA_BODY_H_
 
-// Writes the statements of a CUDA kernel for one group of neighbours on the
-// vector axis: first what they share, then wide loads and rows of random
+// Writes the statements of a CUDA kernel for one group of neighbours along the vector
+// axis: first the values that all neighbours share, then wide loads and vectors of random
 // numbers, then a loop over the neighbours, then wide stores.
 //
 // In the text, `i<v>` is the first neighbour's index and `e` counts the neighbours.
@@ -27,19 +27,19 @@ class CudaBody : public KernelBody {
     SetVectors({});
   }
 
-  // A device function for one of several parts of a kernel: `block` counts the
+  // The text is a device function for a part of a combined kernel: `block` counts the
   // part's own blocks, and there are as many as it needs.
   bool is_part = false;
 
-  // The grid covers all points, so no block takes a second turn.
+  // The grid covers all points, so that no block takes a second turn.
   bool one_turn = false;
 
-  // Divisions by constants have a branch. It keeps ptxas from computing later values
-  // early and holding them in registers.
+  // Divisions by constants are written with a branch. It keeps ptxas from computing later
+  // values early and holding them in registers.
   bool divides_by_branch = false;
 
-  // Loads may move whole groups of which some neighbours do not exist, as long as all
-  // of it lies between elements that the load reads elsewhere.
+  // Loads may access a whole group of which some neighbours do not exist, if all of the
+  // group lies between elements that the load reads elsewhere.
   bool loads_past_ends = false;
 
   // Whether the target adds vectors atomically.
@@ -60,8 +60,8 @@ class CudaBody : public KernelBody {
                                 : facts.extents[axis];
   }
 
-  // Where statements of a group may stand. A group of one element has only the
-  // middle place.
+  // Places for the caller's statements in a group. A group of one element has only
+  // kNeighbour.
   enum class Place : uint8_t {
     kBefore,     // once, after the values that all neighbours share
     kNeighbour,  // at each neighbour, after its values and before its stores
@@ -71,9 +71,9 @@ class CudaBody : public KernelBody {
   struct Group {
     const std::vector<ScalarId>& nodes;
     const std::vector<uint32_t>& stores;
-    // Writes the caller's own statements at each place.
+    // Writes the caller's statements at each place.
     absl::FunctionRef<absl::Status(Place)> then;
-    std::string store_if;  // a condition; empty: always
+    std::string store_if;  // a condition for stores; empty: always
     // Whether `then` may also run for neighbours that do not exist.
     bool then_outside = false;
   };
@@ -83,29 +83,30 @@ class CudaBody : public KernelBody {
   // Writes the store of neighbour `e` alone.
   absl::Status StoreNeighbour(uint32_t store);
 
-  // The factors of a product that may be fused with the sum `user`, so that the
-  // result is rounded once; empty if it may not.
+  // The factors of `product` if it may be fused with the sum `user`, so that the result
+  // is rounded once; otherwise empty.
   std::vector<ScalarId> FusedFactors(ScalarId product, ScalarId user) const;
 
-  // --- Loads ahead of their use. Each group of a load has a k_pack of its own.
+  // --- Loads ahead of their use. Each group of a load has its own k_pack.
 
-  // Whether the load can be done before the other values of its group: it has
-  // no mask and no loaded index.
+  // Whether the load can be done before the other values of its group: it has no mask and
+  // no loaded index.
   bool MayLoadAhead(ScalarId id) const;
   // "k_pack<float, 4>".
   std::string PackType(ScalarId load) const;
   // Loads this thread's group into `pack`.
   void LoadAhead(ScalarId load, const std::string& pack);
-  // The same into shared memory, asynchronously where it is a wide access.
+  // Copies this thread's group to `pack` in shared memory; asynchronously if it is a wide
+  // access.
   void CopyAhead(ScalarId load, const std::string& pack);
   // From now on the load's value is read from `pack`.
   void ReadFrom(ScalarId load, const std::string& pack);
-  // From now on the load's value is `cell`, an expression of the neighbour.
+  // From now on the load's value is `cell`, an expression with the neighbour's number.
   void ReadCell(ScalarId load, const std::string& cell) {
     ahead_[load] = true;
     SetText(load, cell);
   }
-  // From now on the load is written where its value is used.
+  // From now on the value is loaded where it is used.
   void ForgetAhead(ScalarId load) { ahead_[load] = false; }
 
  private:
@@ -126,8 +127,9 @@ class CudaBody : public KernelBody {
   bool IsWideRandom(const ScalarNode& node) const;
   bool AddsWide(uint32_t index) const;
   bool IsUniform(ScalarId id) const;
-  std::string At(const SymExpr& e) const;  // of neighbour `e` in the loop
-  // A condition, as "if (...) ", under which a value of `axes` exists.
+  std::string At(
+      const SymExpr& e) const;  // the index for neighbour `e` of the loop
+  // "if (...) " with the condition that the group or, with `lanes`, the neighbour exists.
   std::string InsideText(bool lanes) const;
   absl::Status Store(uint32_t index);
   absl::Status Shared(const Group& group);
@@ -146,8 +148,8 @@ class CudaBody : public KernelBody {
   std::string WithinText(ScalarId load) const;
   void WideLoad(ScalarId id);
   void WideRandom(ScalarId id);
-  // The float that a store of halves rounds, if the rounding can be left to the
-  // wide store; else its own value.
+  // The float whose rounding a store of halves has as its value, if the wide store can do
+  // that rounding; otherwise the stored value itself.
   ScalarId StoredFloat(uint32_t store) const;
 
   std::vector<bool> lanes_;

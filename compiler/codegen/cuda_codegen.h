@@ -1,15 +1,15 @@
 #ifndef KILN_COMPILER_CODEGEN_CUDA_CODEGEN_H_
 #define KILN_COMPILER_CODEGEN_CUDA_CODEGEN_H_
 
-// Writes a kernel as header-free CUDA C++. kernel_abi.h says how it is called.
+// Writes a kernel as CUDA C++ without headers. proto/kernel_abi.h says how it is called.
 //
-// A thread moves groups of neighbours along the variant's vector axis, in accesses of
-// up to 16 bytes if the address is a multiple of that for all values of the symbols,
-// otherwise element by element. All loads of a group are written before their uses, so
-// that they are in flight together. Pointwise and row kernels with many blocks are
+// A thread accesses groups of neighbours along the variant's vector axis: up to 16
+// bytes at once if the address is a multiple of that for all values of the symbols,
+// otherwise element by element. All loads of a group come before their uses, so that
+// they are in flight together. Pointwise and row kernels with many blocks are
 // grid-stride loops, whose grid is limited at launch
-// (LaunchStep.blocks_per_multiprocessor). The order of every computation depends on
-// shapes and not on the chip; only stores of mode kAtomicAdd add atomically.
+// (LaunchStep.blocks_per_multiprocessor). The order of computations depends on shapes
+// and not on the chip, except that atomic stores have no fixed order.
 
 #include "absl/status/status.h"
 #include "compiler/codegen/kernel_source.h"
@@ -19,18 +19,18 @@
 
 namespace kiln {
 
-// Sets text (with kSymbolPlaceholder for the name), grid with its bound, block and
-// shared_bytes of `source`. Its waits_for_work_before is set already.
-// UNSUPPORTED_OP names what the writer lacks.
+// Sets the text (with kSymbolPlaceholder as the name), grid with its bound, block and
+// shared_bytes of `source`. The caller has set waits_for_work_before. Errors:
+// UNSUPPORTED_OP names what this writer does not support.
 absl::Status WriteCudaKernel(const PlannedKernel& kernel,
                              const std::vector<Buffer>& buffers,
                              const ShapeEnv& shapes, const Target& target,
                              NestFacts facts, KernelSource& source);
 
-// A pointwise kernel as a device function `name`, for one part of a combined kernel. It
-// takes the part's arguments, without a seed, and `block`, the number of the block
-// among those of the part. Sets text, grid and block of `source`. Errors: as
-// WriteCudaKernel.
+// Writes a pointwise kernel as a device function `name`, for one part of a combined
+// kernel. The function takes the part's arguments, without a seed, and `block`, the
+// number of the block within the part. Sets text, grid and block of `source`. Errors:
+// as WriteCudaKernel.
 absl::Status WriteCudaFunction(const PlannedKernel& kernel,
                                const std::vector<Buffer>& buffers,
                                const ShapeEnv& shapes, const Target& target,

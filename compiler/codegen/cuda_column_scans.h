@@ -10,9 +10,9 @@ namespace kiln {
 // Writes the statements of a CudaColumnScans kernel. A thread goes over a stretch of a
 // column twice: first for the total of the stretch, then for its running values, which
 // start from the totals of the stretches before it. Float sums and products are carried
-// as doubles. `body` has no vectors.
+// as doubles. `body` must have no vectors.
 //
-// UNSUPPORTED_OP names a scan that its type does not support.
+// Errors: UNSUPPORTED_OP names a scan that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaColumnScans(CudaBody& body,
                                               const CudaColumnScans& variant);
 

@@ -8,17 +8,17 @@
 
 namespace kiln {
 
-// Writes the statements of a CudaColumns kernel: a block takes `across` groups of
-// outer points, with `down` threads on each, and its part of the reduced points.
-// `body` has the variant's vectors.
+// Writes the statements of a CudaColumns kernel: a block takes `across` groups of outer
+// points, with `down` threads for each, and its part of the reduced points. `body` must
+// have the variant's vectors.
 //
-// UNSUPPORTED_OP names a reduction that its type does not support.
+// Errors: UNSUPPORTED_OP names a reduction that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaColumns(CudaBody& body,
                                           const CudaColumns& variant,
                                           const KernelPasses& passes);
 
-// Writes the statements of a CudaSerial kernel: one thread for each outer point,
-// with loops over the reduced axes. `body` has no vectors.
+// Writes the statements of a CudaSerial kernel: one thread for each outer point, with
+// loops over the reduced axes. `body` must have no vectors.
 absl::StatusOr<CudaGrid> WriteCudaSerial(CudaBody& body,
                                          const CudaSerial& variant,
                                          const KernelPasses& passes);

@@ -8,8 +8,8 @@
 
 namespace kiln {
 
-// Writes the statements of a CudaCounts kernel: a block adds its points up in shared
-// memory, then adds its sums to the row's cells. `body` has the variant's vectors.
+// Writes the statements of a CudaCounts kernel: a block sums its points in shared memory,
+// then adds its sums to the row's cells. `body` must have the variant's vectors.
 absl::StatusOr<CudaGrid> WriteCudaCounts(CudaBody& body, const CudaCounts& v,
                                          const RowCounts& counts);
 

@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_CODEGEN_CUDA_GRID_H_
 #define KILN_COMPILER_CODEGEN_CUDA_GRID_H_
 
-// The blocks of a CUDA kernel, and how a thread finds its points.
+// The grid of a CUDA kernel, and the code by which a thread finds its points.
 
 #include <cstdint>
 #include <string>
@@ -13,8 +13,8 @@ namespace kiln {
 // The blocks of a launch.
 struct CudaGrid {
   SymExpr blocks = 1;
-  // Not 0: the kernel is a loop that any number of blocks can share, and at most this
-  // many are launched for each multiprocessor. 0: each block has its own part, and all
+  // If not 0, the kernel is a loop that any number of blocks can share, and at most this
+  // many are launched for each multiprocessor. If 0, each block has its own part, and all
   // must be launched.
   int blocks_per_multiprocessor = 0;
   // Dynamic shared memory of a block.
@@ -27,18 +27,18 @@ struct LoopText {
 };
 void OpenLoop(CudaBody& body, const std::string& name, const LoopText& loop);
 
-// A loop that the blocks of a grid share: each takes `each` numbers below `limit` at a
-// time. `first` is the thread's or the block's first number. The counter is unsigned,
-// because its last step may go past the greatest index, by at most what a grid takes at
-// once.
+// A loop that the blocks of a grid share. Each block takes `each` numbers below `limit`
+// at a time. `first` is the first number of the thread or block. The counter is
+// unsigned, because its last step may go past the largest index, by at most the numbers
+// that a grid takes at once.
 LoopText GridLoop(const CudaBody& body, const std::string& first,
                   const std::string& limit, int64_t each);
 
 // Opens that loop. If the grid covers all points, opens a plain block instead, for
 // threads whose number is below `limit`.
 //
-//   threads  `first` is a thread's number, not a block's. Then some threads have no
-//            number, unless `each` divides `limit`.
+//   threads  `first` is the number of a thread, not of a block. Then some threads have
+//            no number, unless `each` divides `limit`.
 void OpenGridLoop(CudaBody& body, const std::string& name,
                   const std::string& first, const SymExpr& limit, int64_t each,
                   bool threads);
@@ -49,12 +49,13 @@ void OpenTurns(CudaBody& body, const std::string& name, const LoopText& loop,
 // groups.
 SymExpr PointsOf(const CudaBody& body, uint32_t first, uint32_t last);
 
-// Declares the axes [first, last) of the point with this number, counted as PointsOf
-// does, the last axis fastest. The vector axis is the group's first element. If groups
-// may be partial, `lo` and `hi` are declared too: the elements between them exist.
+// Declares the axes [first, last) of the point with this number. Points are counted as in
+// PointsOf, the last axis fastest. The vector axis gets the group's first element. If
+// groups may be partial, also declares `lo` and `hi`: only the elements from `lo` up to,
+// not including, `hi` exist.
 //
-//   whole  a condition that the compiler can evaluate, under which the group is whole;
-//          empty: none is known
+//   whole  a condition, which the compiler can evaluate, that the group is whole; empty:
+//          none is known
 void SplitPoint(CudaBody& body, const std::string& number, uint32_t first,
                 uint32_t last, const std::string& whole = "");
 

@@ -6,8 +6,8 @@
 
 namespace kiln {
 
-// Parts of CUDA's prelude: groups of neighbours that are loaded, stored and copied
-// in the fewest accesses.
+// Parts of CUDA's prelude: loads, stores and copies of groups of neighbours, in as few
+// accesses as possible.
 absl::Span<const PreludePart> CudaPreludeAccesses();
 
 }  // namespace kiln

@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-// Parts of CUDA's prelude: updates of memory that several threads may meet at.
+// Parts of CUDA's prelude: atomic updates of memory.
 absl::Span<const PreludePart> CudaPreludeAtomics();
 
 }  // namespace kiln

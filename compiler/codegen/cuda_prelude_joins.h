@@ -6,8 +6,8 @@
 
 namespace kiln {
 
-// Parts of CUDA's prelude: the accumulators of tuple reductions, and how those of
-// several threads or blocks are joined.
+// Parts of CUDA's prelude: the accumulators of tuple reductions, and functions that
+// combine the accumulators of several threads or blocks.
 absl::Span<const PreludePart> CudaJoins();
 
 }  // namespace kiln

@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-// Parts of CUDA's prelude: running results over threads and over blocks.
+// Parts of CUDA's prelude: scans over threads and over blocks.
 absl::Span<const PreludePart> CudaPreludeScans();
 
 }  // namespace kiln

@@ -8,10 +8,10 @@
 
 namespace kiln {
 
-// Writes the statements of a CudaRows kernel: a loop over the outer points, with
-// `lanes` threads on each. `body` has the variant's vectors.
+// Writes the statements of a CudaRows kernel: a loop over the outer points, with `lanes`
+// threads for each. `body` must have the variant's vectors.
 //
-// UNSUPPORTED_OP names a reduction that its type does not support.
+// Errors: UNSUPPORTED_OP names a reduction that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaRows(CudaBody& body, const CudaRows& variant,
                                        const KernelPasses& passes);
 

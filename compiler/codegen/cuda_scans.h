@@ -8,13 +8,13 @@
 namespace kiln {
 
 // Writes the statements of a CudaScans kernel. `lanes` threads go over an outer point's
-// elements from the first to the last, one group a thread at a time. Each thread scans
-// its group, the threads' totals are scanned by shuffles, and the total so far is
+// elements from the first to the last; at each step a thread takes one group. It scans
+// its group, the threads' totals are scanned with shuffles, and the total so far is
 // carried to the next step. Float sums and products are carried as doubles. If several
-// blocks share an outer point, each publishes its total first, and starts from the
-// totals of those before it. `body` has the variant's vectors.
+// blocks share an outer point, each first publishes its total, then starts from the
+// totals of the blocks before it. `body` must have the variant's vectors.
 //
-// UNSUPPORTED_OP names a scan that its type does not support.
+// Errors: UNSUPPORTED_OP names a scan that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaScans(CudaBody& body,
                                         const CudaScans& variant);
 

@@ -8,11 +8,11 @@
 namespace kiln {
 
 // Writes the statements of a CudaShortScans kernel. The rows of a block are contiguous
-// points. Neighbouring threads load neighbouring points into shared memory, scan runs
-// of points there, and store neighbouring points again. Float sums and products are
-// carried from run to run as doubles. `body` has no vectors.
+// points. Neighbouring threads load neighbouring points into shared memory, scan runs of
+// points there, and again store neighbouring points. Float sums and products are carried
+// from run to run as doubles. `body` must have no vectors.
 //
-// UNSUPPORTED_OP names a scan that its type does not support.
+// Errors: UNSUPPORTED_OP names a scan that its type does not support.
 absl::StatusOr<CudaGrid> WriteCudaShortScans(CudaBody& body,
                                              const CudaShortScans& variant);
 

@@ -7,12 +7,13 @@
 
 namespace kiln {
 
-// Writes the statements of a CudaSorts kernel. A key has 64 bits: the value, as an
-// integer with the same order, then its place. So all keys differ, and the result does
-// not depend on the order in which they arrive. `body` has the variant's vectors. The
-// kernel needs 8 bytes of shared memory for each key of the variant's capacity.
+// Writes the statements of a CudaSorts kernel. A key has 64 bits: the value as an integer
+// with the same order, then its position in the row. So all keys are distinct, and the
+// result does not depend on the order in which threads add them. `body` must have the
+// variant's vectors. The kernel needs 8 bytes of shared memory for each key of the
+// variant's capacity.
 //
-// UNSUPPORTED_OP for values of more than 32 bits.
+// Errors: UNSUPPORTED_OP for values of more than 32 bits.
 absl::StatusOr<CudaGrid> WriteCudaSorts(CudaBody& body,
                                         const CudaSorts& variant);
 

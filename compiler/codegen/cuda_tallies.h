@@ -7,15 +7,15 @@
 
 namespace kiln {
 
-// Writes the statements of a CudaTallies kernel. Each warp counts the equal values among
-// its points, in order, and the block adds the counts of its warps. How often the tiles
-// before have each value comes from their workspace, by a decoupled look-back: each tile
-// publishes its own counts, then their sum with those of the tiles before. All counts
-// are integers, so results do not depend on the order of blocks. Stores go through
-// shared memory, where equal values become neighbours, so that a scatter by value writes
-// whole sectors.
+// Writes the statements of a CudaTallies kernel. Each warp counts the equal values
+// among its points, in order, and the block adds the counts of its warps. The counts of
+// earlier tiles are found by a decoupled look-back: each tile publishes its own counts
+// in the workspace, then their sum with those of the tiles before it. All counts are
+// integers, so results do not depend on the order of blocks. Stores go through shared
+// memory, where equal values become neighbours, so that a scatter by value writes whole
+// sectors.
 //
-// `body` has vectors of one element on the reduced axis.
+// `body` must have vectors of one element along the reduced axis.
 absl::StatusOr<CudaGrid> WriteCudaTallies(CudaBody& body,
                                           const CudaTallies& variant);
 

@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_CODEGEN_HALF_CONSTANTS_H_
 #define KILN_COMPILER_CODEGEN_HALF_CONSTANTS_H_
 
-// The bits of half-type literals: nearest, ties to even; NaN stays NaN.
+// The bits of a value rounded to a half type: to nearest, ties to even; NaN stays NaN.
 
 #include <cstdint>
 

@@ -12,10 +12,10 @@ namespace kiln {
 
 struct IndexDialect {
   absl::FunctionRef<std::string(Var)> name_of;
-  // Sound, not complete: whether `e` is never negative, so that C's / and %
-  // are the floor division and modulus that `e` means.
+  // Whether `e` is known to be non-negative. Then C's / and % are the floor division and
+  // modulus of `e`.
   absl::FunctionRef<bool(const SymExpr& e)> not_negative;
-  bool index32;  // int, else long long
+  bool index32;  // int; otherwise long long
 };
 
 // A C expression of one value, in parentheses when it is more than an atom.

@@ -1,11 +1,11 @@
 #ifndef KILN_COMPILER_CODEGEN_KERNEL_BODY_H_
 #define KILN_COMPILER_CODEGEN_KERNEL_BODY_H_
 
-// The state that the writers of both dialects share while they write one kernel:
-// the current names of all values, axes, symbols and buffers.
+// The state that the writers of both dialects share while they write one kernel: the
+// current names of all values, axes, symbols and buffers.
 //
-// Names are numbers in order of first use, so that equal kernels have equal
-// text wherever they come from.
+// Names are numbered in order of first use, so that equal kernels of different graphs
+// have equal text.
 
 #include <string>
 #include <vector>
@@ -22,11 +22,11 @@ namespace kiln {
 
 inline constexpr absl::string_view kSymbolPlaceholder = "@kernel@";
 
-// The statements of one kernel. A dialect says how it reads, indexes and names
-// a value; what is done with values is written here, for all of them.
+// Writes the statements of one kernel. A dialect defines how a value is loaded, indexed
+// and named; operations on values are written here, for all dialects.
 class KernelBody {
  public:
-  // All must outlive this.
+  // All arguments must outlive this.
   KernelBody(const LoopNest& nest, const NestFacts& facts,
              const std::vector<Buffer>& buffers, const ShapeEnv& shapes)
       : nest(nest),
@@ -45,13 +45,13 @@ class KernelBody {
   CWriter out;
 
   // Writes the statement that computes `id`. The caller writes reductions and scans.
-  // UNSUPPORTED_OP names an operation that its type does not support.
+  // Errors: UNSUPPORTED_OP names an operation that its type does not support.
   absl::Status Node(ScalarId id);
 
-  // Sets the expression that stands for the value of `id` from now on.
+  // The expression for the value of `id`, which SetText changes.
   const std::string& Text(ScalarId id) const { return text_[id]; }
   void SetText(ScalarId id, std::string text) { text_[id] = std::move(text); }
-  // A name that is not in use yet: "t0", "t1", ...
+  // A name that is not used yet: "t0", "t1", ...
   std::string Fresh(absl::string_view letter) {
     return absl::StrCat(letter, next_++);
   }
@@ -64,30 +64,30 @@ class KernelBody {
   // The argument that holds the stream of a kRandom node.
   std::string StreamName(ScalarId random) const;
 
-  // `e` as an integer. `rename` may give another name to a variable; empty:
-  // the usual one.
+  // An integer expression for `e`. `rename` returns the name of a variable, or an empty
+  // string for its usual name.
   std::string Index(const SymExpr& e,
                     absl::FunctionRef<std::string(Var)> rename) const;
   std::string Index(const SymExpr& e) const {
     return Index(e, [](Var) { return std::string(); });
   }
-  // The cast that takes an integer node to the index type; empty if none is needed.
+  // The cast from an integer node's type to the index type; empty if none is needed.
   std::string IndirectCast(ScalarId id) const;
   const char* index_type() const { return facts.index32 ? "int" : "long long"; }
 
-  // The number of the current reduced point, as an expression.
+  // The number of the current reduced point.
   SymExpr ReducedPosition() const;
 
  protected:
   virtual Dialect DialectOf(ScalarId id) const = 0;
   // The value of `id` as an argument of `user`.
   virtual std::string Argument(ScalarId id, ScalarId user) const = 0;
-  // Another way to write the operation that the dialect prefers: a sum with one of
-  // its terms, a product, in one rounding; empty: as it stands.
+  // A fused form of the operation: a sum and one of its terms, a product, with a single
+  // rounding. Empty if the dialect does not fuse it.
   virtual std::string FusedText(ScalarId) const { return ""; }
   virtual std::string SqrtText(DType dtype, const std::string& of) const = 0;
-  // What a kSet store of `value` stores, which an assertion looks at; `told` is
-  // whom the kernel tells of one that does not hold.
+  // The expression that a kSet store of `value` stores. If the buffer is an assertion, it
+  // also checks the value; `told` is the argument through which a kernel reports failure.
   std::string StoredText(const Store& store, const std::string& value,
                          absl::string_view told) const;
   virtual absl::Status Load(ScalarId id) = 0;
@@ -99,8 +99,8 @@ class KernelBody {
 
  private:
   absl::Status Operation(ScalarId id);
-  // The factors of a power with a small constant exponent, as eager computes
-  // it: x*x for 2. Empty when the general function is needed.
+  // A power with a small constant exponent as a product, as eager mode computes it: x*x
+  // for 2. Empty if the general function is needed.
   std::string PowerText(const ScalarNode& node, const std::string& base,
                         const std::string& sqrt_of_base) const;
 

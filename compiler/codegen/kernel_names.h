@@ -1,8 +1,7 @@
 #ifndef KILN_COMPILER_CODEGEN_KERNEL_NAMES_H_
 #define KILN_COMPILER_CODEGEN_KERNEL_NAMES_H_
 
-// What kernels are called in object code. Profiles of GPUs are read by these
-// names.
+// The names of kernels in object code, which GPU profiles show.
 
 #include <string>
 
@@ -11,11 +10,11 @@
 namespace kiln {
 
 // "kiln_poi_fused_add_cos_sin_5f0c9a2b41d7": the label of the kernel without its number
-// (kernel_labels.h), and the digest of the kernel's text, so that graphs share object
-// code.
+// (kernel_labels.h), and a digest of the kernel's text, so that different graphs share
+// object code.
 std::string KernelSymbol(absl::string_view label, absl::string_view text);
 
-// The digest that a symbol ends with.
+// The digest at the end of a symbol.
 absl::string_view SymbolDigest(absl::string_view symbol);
 
 }  // namespace kiln

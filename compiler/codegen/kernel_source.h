@@ -21,12 +21,12 @@ struct KernelSource {
   std::vector<KernelParam> params;
   // CUDA launch. Grid over symbols; empty on the CPU.
   std::vector<SymExpr> grid;  // three
-  // The first of the grid is at most this times the multiprocessors of the
-  // device that launches it; 0: no bound.
+  // grid[0] is limited to this times the multiprocessors of the device that launches the
+  // kernel; 0: no limit.
   uint32_t blocks_per_multiprocessor = 0;
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
-  // As LaunchStep.programmatic_dependent_launch.
+  // See LaunchStep.programmatic_dependent_launch.
   bool waits_for_work_before = false;
 };
 
@@ -36,10 +36,10 @@ absl::StatusOr<KernelSource> WriteKernel(const PlannedKernel& kernel,
                                          const ShapeEnv& shapes,
                                          const Target& target);
 
-// Groups the kernels of a graph into translation units, each with its prelude in
-// front. The kernels themselves decide where a unit ends, so a changed list keeps most
-// of its units. Long CUDA kernels are units of their own, and come first. Then come
-// those that check indices, which need the same code for their message.
+// Groups the kernels of a graph into translation units, each beginning with its prelude.
+// The digests of kernels decide where a unit ends, so most units stay the same when the
+// list of kernels changes. Long CUDA kernels are units of their own and come first. They
+// are followed by the kernels that check indices, which share the code for their message.
 struct UnitSource {
   std::string source;
   std::vector<std::string> symbols;

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_CODEGEN_LOAD_AHEAD_H_
 #define KILN_COMPILER_CODEGEN_LOAD_AHEAD_H_
 
-// The loads of several groups that a thread issues together, before it uses the
-// first: each in an array of packs, a pack a group.
+// The loads of several groups that a thread issues together, before it uses the first
+// one. Each load has an array of packs, one for each group.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ namespace kiln {
 
 class LoadsAhead {
  public:
-  // Of `nodes` those that may be loaded ahead and have no name in `kept`.
+  // Takes those of `nodes` that may be loaded ahead and have no name in `kept`.
   LoadsAhead(CudaBody& body, const std::vector<ScalarId>& nodes,
              const std::vector<std::string>& kept)
       : body_(body) {
@@ -33,7 +33,7 @@ class LoadsAhead {
                      "] = {};");
     }
   }
-  // `number`: of the group, as text.
+  // `number` is the number of the group, as text.
   void Load(const std::string& number) {
     for (size_t i = 0; i < loads_.size(); ++i)
       body_.LoadAhead(loads_[i], Cell(i, number));
@@ -42,7 +42,7 @@ class LoadsAhead {
     for (size_t i = 0; i < loads_.size(); ++i)
       body_.ReadFrom(loads_[i], Cell(i, number));
   }
-  // After this they are loaded where they are used.
+  // From now on the values are loaded where they are used.
   void Forget() {
     for (ScalarId id : loads_) body_.ForgetAhead(id);
   }
@@ -57,20 +57,20 @@ class LoadsAhead {
   std::vector<std::string> names_;
 };
 
-// What a thread takes in one step of a loop over `r`: `unroll` points (or groups
-// of them), `stride` apart, as far as they are below `limit`.
+// The points (or groups of them) that a thread takes in one step of a loop over `r`:
+// `unroll` of them, `stride` apart, as far as they are below `limit`.
 struct UnrolledPoints {
   int unroll;
   int64_t stride;
   std::string limit;
-  bool all_below = false;  // all are, whichever the thread
+  bool all_below = false;  // the points of all threads are below `limit`
   bool stores = false;     // a step writes to memory
 };
 
-// Writes `step` at each of them, over the axes that are reduced. Of more than one,
-// the loads of `nodes` that have no name in `kept` are issued together before.
-// Where none can be, and a step stores, one step's code serves all: loads do not
-// pass the stores before them, so written out it would run no faster.
+// Writes `step` at each of these points, over the reduced axes. If there is more than
+// one, the loads of `nodes` that have no name in `kept` are issued together before. If
+// no load can be issued early and a step stores, the code is a loop over the points:
+// loads cannot move before earlier stores, so unrolled code would not be faster.
 absl::Status WriteUnrolled(CudaBody& body, const UnrolledPoints& points,
                            const std::vector<ScalarId>& nodes,
                            const std::vector<std::string>& kept,

@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_CODEGEN_PRELUDE_H_
 #define KILN_COMPILER_CODEGEN_PRELUDE_H_
 
-// The functions that generated kernels call, as source. Kernels include
-// nothing: a unit carries the parts of its dialect's prelude that it uses, in
-// order of need. (facts: measured_costs, what headers cost.)
+// The source of the functions that generated kernels call. Kernels include no headers,
+// because these cost much compile time. Instead a unit contains the parts of its
+// dialect's prelude that it uses.
 
 #include <string>
 #include <vector>
@@ -13,16 +13,16 @@
 
 namespace kiln {
 
-// Some definitions that go together. In `stem` and `text`, $T is the ending of
-// a dtype ("f32"), $C its C type, $S "f" for float and nothing else.
+// Definitions that belong together. In `stem` and `text`, $T stands for the ending of a
+// dtype ("f32"), $C for its C type, and $S for "f" if it is float, otherwise for nothing.
 struct PreludePart {
   absl::string_view stem;   // the identifier it defines: "k_load_$T"
   absl::string_view types;  // endings it exists for: "f32 f64"; "" for none
   absl::string_view text;
 };
 
-// The parts that `source` and the parts themselves name, each once, what is
-// named before what names it. `variables` replaces "$L" and the like.
+// The parts that `source` uses, and those that these parts use. Each occurs once, before
+// the parts that use it. `variables` gives the texts that replace "$L" and the like.
 std::string PreludeFor(
     absl::string_view source, absl::Span<const PreludePart> parts,
     absl::Span<const std::pair<absl::string_view, std::string>> variables);

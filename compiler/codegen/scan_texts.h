@@ -8,10 +8,9 @@
 
 namespace kiln {
 
-// The state that a kScan carries from one point to the next on CUDA, as source
-// text. Float sums and products are carried as doubles. A logsumexp is carried as a
-// pair, the largest term and the sum relative to it; casts turn a value into a pair
-// and back.
+// Source text for the state that a kScan carries from one point to the next on CUDA.
+// Float sums and products are carried as doubles. A logsumexp is carried as a pair: the
+// largest term, and the sum relative to it. Casts convert between a value and a pair.
 class ScanTexts {
  public:
   // `nest` must outlive this.
@@ -20,8 +19,8 @@ class ScanTexts {
   std::string Type(ScalarId scan) const;
   // The neutral element.
   std::string Identity(ScalarId scan) const;
-  // The state after `a` and then `b`, both of that type. UNSUPPORTED_OP: the type
-  // has no such scan.
+  // The state after `a` and then `b`, both of that type. Errors: UNSUPPORTED_OP if the
+  // type does not support the scan.
   absl::StatusOr<std::string> Combined(ScalarId scan, const std::string& a,
                                        const std::string& b) const;
   // A function object that computes Combined.

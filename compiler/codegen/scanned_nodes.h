@@ -8,8 +8,8 @@
 
 namespace kiln {
 
-// The nodes of a nest that scans or sorts along its reduced axis, by when they
-// are computed. Each list is in order; a node may stand in the last two both.
+// The nodes of a nest that scans or sorts along its reduced axis, by the time when they
+// are computed. Each list is in order. A node may be in both of the last two lists.
 struct ScannedNodes {
   std::vector<ScalarId> ops;    // kScan, kSort and kTally
   std::vector<ScalarId> outer;  // once an outer point

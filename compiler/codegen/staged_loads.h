@@ -1,12 +1,12 @@
 #ifndef KILN_COMPILER_CODEGEN_STAGED_LOADS_H_
 #define KILN_COMPILER_CODEGEN_STAGED_LOADS_H_
 
-// Copies rows to shared memory while earlier rows are being worked on (CudaRows,
-// `stages`). Copies are asynchronous. Each thread copies only what it reads itself,
-// its groups of the row and the row's own values, so no barrier is needed.
+// Copies rows to shared memory, asynchronously, while earlier rows are being processed
+// (CudaRows, `stages`). Each thread copies only what it reads itself: its groups of the
+// row, and the values that the row has once. So no barrier is needed.
 //
-// Shared memory has one slot for each thread, group and stage. Consecutive threads
-// have consecutive slots.
+// Shared memory has one slot for each thread, group and stage. Consecutive threads have
+// consecutive slots.
 
 #include <cstdint>
 #include <string>
@@ -20,8 +20,8 @@ namespace kiln {
 
 class StagedLoads {
  public:
-  // Stages the loads in `held`, and those loads of one value per row that can be
-  // copied. All arguments but `held` must outlive this.
+  // Stages the loads in `held`, and loads of one value per row if they can be copied. All
+  // arguments but `held` must outlive this.
   StagedLoads(CudaBody& body, const CudaRows& variant,
               const KernelPasses& passes, const std::vector<ScalarId>& held);
 
@@ -30,14 +30,14 @@ class StagedLoads {
   // Dynamic shared memory of a block.
   int64_t bytes() const { return bytes_; }
 
-  // Declares the thread's first slots.
+  // Declares pointers to the thread's first slots.
   void Declare();
-  // Begins the copies into `stage`: of the row's own values (the row's axes must be
-  // declared), and of the held group `k`.
+  // Begin the copies to `stage`: of the values that the row has once (the row's axes must
+  // be declared), and of the held group `k`.
   void CopyRow(const std::string& stage);
   void CopyGroup(const std::string& stage);
-  // Reads from `stage`: the row's own values, and those loads of the held group `k`
-  // that are among `ids`.
+  // Read from `stage`: the values that the row has once, and those loads of the held
+  // group `k` that are in `ids`.
   void ReadRow(const std::string& stage);
   void ReadGroup(const std::vector<ScalarId>& ids, const std::string& stage);
 
@@ -52,7 +52,7 @@ class StagedLoads {
   std::vector<ScalarId> groups_;
   std::vector<ScalarId> of_row_;
   std::vector<std::string>
-      slots_;  // a pointer's name a node; empty: not staged
+      slots_;  // for each node the name of a pointer; empty: not staged
   std::vector<int64_t> first_byte_;
   int64_t bytes_ = 0;
 };

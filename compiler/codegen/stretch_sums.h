@@ -1,11 +1,11 @@
 #ifndef KILN_COMPILER_CODEGEN_STRETCH_SUMS_H_
 #define KILN_COMPILER_CODEGEN_STRETCH_SUMS_H_
 
-// Writes the sums over a stretch of rows (StoreMode::kSum) that a row kernel
-// keeps beside its own reductions. A thread adds the columns that it holds, row
-// after row; then the block's rows are added in their order, in shared memory.
-// That last part is a loop over columns: written out for every held element, as
-// the loop over rows must be, it was a third of a layer norm's backward.
+// Writes the sums over a stretch of rows (StoreMode::kSum) that a row kernel computes
+// in addition to its own reductions. A thread adds the columns that it holds, row after
+// row. Then the block's rows are added in order, through shared memory. That last part
+// is a loop over columns. It is not unrolled for every held element, as the loop over
+// rows must be, because it then took a third of a layer norm's backward.
 
 #include <cstdint>
 #include <string>
@@ -20,22 +20,22 @@ namespace kiln {
 
 class StretchSums {
  public:
-  // Both must outlive this.
+  // Both arguments must outlive this.
   StretchSums(CudaBody& body, const CudaRows& variant);
 
   bool Any() const { return !stores_.empty(); }
   bool Has(uint32_t store) const { return !names_[store].empty(); }
 
-  // Declares the sums, zero, before the loop over rows.
+  // Declares the sums and sets them to zero. Before the loop over rows.
   void Declare();
-  // Adds the values of one neighbour of the held group `k`, if the condition `live`
-  // holds; empty: always.
+  // Adds the values of one neighbour of the held group `k` if the condition `live` holds
+  // (empty: always).
   void Add(const std::string& live);
   // For blocks of one row, after the loop: stores the sums of the held group `k`.
   absl::Status Store();
-  // For blocks of several rows: adds up the rows' sums and stores them. Uses
-  // `staged`, the block's dynamic shared memory, which has `staged_bytes` so far, and
-  // returns the bytes that it must have. The stretch's outer axes must be declared.
+  // For blocks of several rows: adds the rows' sums and stores them. Uses `staged`, the
+  // block's dynamic shared memory, which has `staged_bytes` so far, and returns the bytes
+  // that it needs to have. The stretch's outer axes must be declared.
   absl::StatusOr<int64_t> StoreRows(int64_t staged_bytes);
 
  private:
@@ -47,7 +47,7 @@ class StretchSums {
   CudaBody& body_;
   const CudaRows& variant_;
   std::vector<uint32_t> stores_;
-  std::vector<std::string> names_;  // one a store of the nest; empty: another's
+  std::vector<std::string> names_;  // for each store; empty: not a kSum store
 };
 
 }  // namespace kiln

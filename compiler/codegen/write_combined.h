@@ -10,15 +10,16 @@
 
 namespace kiln {
 
-// Writes `combined` for `target`: each body once (combined_bodies.h), and an
-// entry that deals the blocks, or the CPU's items, out to the parts in order.
+// Writes `combined` for `target`: each body once (combined_bodies.h), and an entry point
+// that assigns the blocks, or the CPU's items, to the parts in order.
 //
-// CUDA: all parts have as many threads a block; a part's blocks are those
-// behind the blocks of the parts before it, and a block finds its part's
-// arguments by bisection. Buffers that several parts name are one argument;
-// sizes that are numbers stand in the text.
-// CPU: the arguments of each part stand together, those of equal parts in a
-// row, so that a part's are found by counting.
+// CUDA: all parts have equally many threads per block. The blocks of a part follow
+// those of the parts before it, and a block finds its part's arguments by binary
+// search. A buffer that several parts use is one argument. Constant sizes are in the
+// text.
+//
+// CPU: the arguments of a part are contiguous, and those of parts with equal bodies
+// follow one another, so that the arguments of a part are found by its number.
 //
 // Errors: of WriteKernel; INTERNAL for parts that schedule/ may not combine.
 //

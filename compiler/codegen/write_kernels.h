@@ -12,11 +12,11 @@ namespace kiln {
 
 // The sources of a plan's kernels, one for each step that launches one, in order.
 //
-// Kernels that are equal but for which buffers they name and which random
-// streams they draw from (the twelve layers of a model) are written once; the
-// others get a copy with their own buffers and streams in its parameters.
+// Kernels that differ only in their buffers and random streams, as in the layers of a
+// model, are written once. The others are copies with their own buffers and streams as
+// params.
 //
-// Errors: of WriteKernel, with the kernel's label in front.
+// Errors: of WriteKernel, prefixed with the kernel's label.
 //
 // Pure. Linear in the bodies of the kernels.
 absl::StatusOr<std::vector<KernelSource>> WriteKernels(const KernelPlan& plan,
