@@ -203,9 +203,8 @@ absl::Status MaxPoolBackward(NodeLowering& n, ScalarOp) {
 }
 
 // What a window's sum is divided by, as an expression of its place.
-SymExpr DivisorAt(const NodeLowering& n, const Window& w, const SymExpr& row,
-                  const SymExpr& column, const TensorMeta& plane,
-                  bool count_padding) {
+SymExpr DivisorAt(const Window& w, const SymExpr& row, const SymExpr& column,
+                  const TensorMeta& plane, bool count_padding) {
   const size_t rank = plane.sizes.size();
   SymExpr count = 1;
   const SymExpr places[] = {row, column};
@@ -237,15 +236,15 @@ absl::StatusOr<Average> ReadAverage(const NodeLowering& n, size_t first) {
   return average;
 }
 
-ScalarId Divisor(BodyBuilder& b, const NodeLowering& n, const Average& a,
-                 const SymExpr& row, const SymExpr& column,
-                 const TensorMeta& plane, bool bounded, DType type) {
+ScalarId Divisor(BodyBuilder& b, const Average& a, const SymExpr& row,
+                 const SymExpr& column, const TensorMeta& plane, bool bounded,
+                 DType type) {
   if (a.overridden) return b.Float(type, a.divisor);
   if (!bounded) {
     return b.Int(type, a.window.kernel[0] * a.window.kernel[1]);
   }
-  return b.Cast(type, b.Index(DivisorAt(n, a.window, row, column, plane,
-                                        a.count_padding)));
+  return b.Cast(
+      type, b.Index(DivisorAt(a.window, row, column, plane, a.count_padding)));
 }
 
 // avg_pool2d(self, kernel, stride, padding, ceil_mode, count_include_pad,
@@ -274,7 +273,7 @@ absl::Status AvgPool(NodeLowering& n, ScalarOp) {
     }
   }
   const ScalarId divisor =
-      Divisor(b, n, a, at[rank - 2], at[rank - 1], n.meta(0), bounded, type);
+      Divisor(b, a, at[rank - 2], at[rank - 1], n.meta(0), bounded, type);
   nest.Store(n.result(), at, b.Op(ScalarOp::kDiv, sum, divisor));
   nest.Finish();
   return absl::OkStatus();
@@ -311,7 +310,7 @@ absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
                  b.Op(ScalarOp::kGt, b.Index(start + kernel - place), zero));
       }
       const ScalarId divisor =
-          Divisor(b, n, a, row, column, n.meta(1), bounded, type);
+          Divisor(b, a, row, column, n.meta(1), bounded, type);
       sum = b.Op(ScalarOp::kAdd, sum,
                  b.Where(covers, b.Op(ScalarOp::kDiv, grad.value, divisor),
                          b.Int(type, 0)));
