@@ -8,17 +8,18 @@
 
 namespace kiln {
 
-// Invariants of an attention. Breaking one is our bug.
+// Invariants of an attention. One that breaks them is a bug of ours.
 //
-//   A1  It has the arrays of its direction, and seed and offset only with dropout.
-//   A2  Each array's view names a buffer, and has the sizes of its axes and a
-//       stride for each.
-//   A3  query, key, value, out, grad and the gradients have one float dtype.
-//       logsumexp is f32, a bias has either type, seed and offset are i64.
-//   A4  The scale is finite, dropout in [0, 1), the window not negative.
+//   A1  It has the arrays of its direction, and has seed and offset if and only if it has
+//       dropout.
+//   A2  Each array's view names a buffer, and has the sizes of its axes and a stride for
+//       each.
+//   A3  query, key, value, out, grad and the gradients have the same float dtype.
+//       logsumexp is f32, a bias has that dtype or f32, seed and offset are i64.
+//   A4  The scale is finite, dropout is in [0, 1), the window is not negative.
 //
-// INTERNAL with the number, the step, what was found and what was due. Constant
-// time.
+// Errors: INTERNAL with the number, the step, what was found and what was expected.
+// Constant time.
 absl::Status VerifyAttention(const Attention& attention,
                              const std::vector<Buffer>& buffers);
 

@@ -21,7 +21,7 @@ uint64_t HashOf(const ScalarNode& node) {
   return h;
 }
 
-// An integer as `dtype` holds it.
+// `value` wrapped around to the range of `dtype`.
 int64_t Wrap(DType dtype, int64_t value) {
   switch (dtype) {
     case DType::kBool:
@@ -128,13 +128,13 @@ ScalarId BodyBuilder::Op(ScalarOp op, absl::Span<const ScalarId> args) {
 ScalarId BodyBuilder::Cast(DType dtype, ScalarId value) {
   const ScalarNode& from = body_[value];
   if (from.dtype == dtype) return value;
-  // A constant of a half type stays a cast: halves are loads, casts, stores.
+  // A constant of a half type stays a cast, because constants have no half types.
   if (from.op == ScalarOp::kConstant && !IsHalf(dtype)) {
     return IsFloat(from.dtype) ? Float(dtype, from.number.f)
                                : Int(dtype, from.number.i);
   }
   if (IsHalf(from.dtype)) {
-    // The value that it was rounded from is computed already, and is as exact.
+    // The value before rounding is available, and at least as precise.
     if (from.op == ScalarOp::kCast && IsFloat(body_[from.args[0]].dtype)) {
       return Cast(dtype, from.args[0]);
     }
@@ -179,7 +179,7 @@ SymExpr BodyBuilder::AsIndex(ScalarId id) const {
   return SymExpr::Indirect(id);
 }
 
-// Not complete: false also when it cannot tell.
+// False also if it is not known.
 bool BodyBuilder::ProvesNonNegative(ScalarId id) const {
   const ScalarNode& node = body_[id];
   switch (node.op) {

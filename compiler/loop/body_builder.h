@@ -1,9 +1,9 @@
 #ifndef KILN_COMPILER_LOOP_BODY_BUILDER_H_
 #define KILN_COMPILER_LOOP_BODY_BUILDER_H_
 
-// Builds the body of a nest. Every node is added here, so equal nodes are stored
-// once, constants are folded where that is exact, and the type rules of
-// scalar_expr.h hold.
+// Builds the body of a nest. All nodes are added through it, so that equal nodes are
+// stored once, constants are folded if that is exact, and the type rules of scalar_expr.h
+// hold.
 
 #include <cstdint>
 #include <optional>
@@ -28,23 +28,23 @@ constexpr DType ComputeType(DType dtype) {
 
 class BodyBuilder {
  public:
-  // Returns the node equal to `node` if there is one, else a new one. Folds three
+  // Returns the node equal to `node` if there is one, otherwise a new one. Folds three
   // kinds of casts: of a constant, to the same type, and of a half type back to the
   // float32 it was rounded from (only stores round).
   ScalarId Add(ScalarNode node);
 
-  // A constant of `dtype`, converted as C converts.
+  // A constant of `dtype`, converted by C's rules.
   ScalarId Float(DType dtype, double value);
   ScalarId Int(DType dtype, int64_t value);
   ScalarId Bool(bool value) { return Int(DType::kBool, value ? 1 : 0); }
-  // The value of `index`, as an i64 or, where it fits, an i32.
+  // The value of `index` as an i64, or as an i32 in which it must fit.
   ScalarId Index(const SymExpr& index, DType dtype = DType::kInt64);
   ScalarId Load(BufferId buffer, DType dtype, DimVector index);
-  // Reads nothing and is 0 where `mask` is false.
+  // A load that, where `mask` is false, reads nothing and has the value 0.
   ScalarId MaskedLoad(BufferId buffer, DType dtype, DimVector index,
                       ScalarId mask);
-  // Dtype of the result: bool for comparisons and predicates, else that of the
-  // first argument (of the second for where).
+  // The result's dtype is bool for comparisons and predicates, that of the second
+  // argument for kWhere, otherwise that of the first argument.
   ScalarId Op(ScalarOp op, absl::Span<const ScalarId> args);
   ScalarId Op(ScalarOp op, ScalarId a) { return Op(op, absl::MakeSpan(&a, 1)); }
   ScalarId Op(ScalarOp op, ScalarId a, ScalarId b) {
@@ -56,24 +56,24 @@ class BodyBuilder {
     return Op(ScalarOp::kWhere, args);
   }
   ScalarId Cast(DType dtype, ScalarId value);
-  // The bits of `value` as a `dtype` of its size.
+  // The bits of `value` as a `dtype` of the same size.
   ScalarId Bitcast(DType dtype, ScalarId value);
   ScalarId Reduce(ReduceOp reduce, DType dtype,
                   absl::Span<const ScalarId> args);
 
-  // `index` where kCheckIndex or kWrapIndex finds it inside of `size`, under
-  // `mask` if that is not Store::kNoMask. No node when it cannot be outside.
+  // `index`, checked by `op` (kCheckIndex or kWrapIndex) against `size`, where `mask`
+  // holds if it is not Store::kNoMask. Adds no check if the index cannot be out of range.
   ScalarId CheckIndex(ScalarOp op, ScalarId index, ScalarId size,
                       ScalarId mask);
-  // The extents of the nest's axes. They show which indices cannot be out of bounds
-  // and need no check. Both arguments must outlive this.
+  // Sets the extents of the nest's axes, which may show that an index needs no check.
+  // Both arguments must outlive this.
   void KnowExtents(absl::Span<const SymExpr> extents, const ShapeEnv& shapes) {
     extents_ = extents;
     shapes_ = &shapes;
   }
 
-  // An i64 (or narrower) node as part of an index: a constant or kIndex gives
-  // its own expression, else it is an indirect variable.
+  // An i64 (or narrower) node as an index expression: the expression of a constant or
+  // kIndex, otherwise an indirect variable.
   SymExpr AsIndex(ScalarId node) const;
 
   const ScalarNode& node(ScalarId id) const { return body_[id]; }
@@ -89,31 +89,30 @@ class BodyBuilder {
   absl::Span<const SymExpr> extents_;
   const ShapeEnv* shapes_ = nullptr;
   std::vector<ScalarNode> body_;
-  std::vector<uint64_t> hashes_;  // one a node
+  std::vector<uint64_t> hashes_;  // by node
 };
 
-// The replacement for a load of a copied body: a node of the body it is copied to,
-// or none, and the load itself is copied.
+// The replacement for a load in a copied body: a node of the new body. None: the load is
+// copied.
 using LoadReplacement =
     absl::FunctionRef<std::optional<ScalarId>(const ScalarNode& load)>;
 
-// Copies `body` into `to` with each axis replaced by `axes[i]`. `mask`, if not
-// Store::kNoMask, a bool node of `to`, guards every load. Loads are offered to
-// `replace` with arguments and indices rewritten already. Returns the new id
-// of each node.
+// Copies `body` into `to` with each axis i replaced by `axes[i]`. `mask`, if not
+// Store::kNoMask, is a bool node of `to` that masks every load. `replace` sees loads with
+// arguments and indices already rewritten. Returns the new id of each node.
 std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
                                absl::Span<const SymExpr> axes, ScalarId mask,
                                LoadReplacement replace, BodyBuilder& to);
 
-// The same expression over the new axes and nodes.
+// `index` with axes and nodes replaced by the new ones.
 SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
                      absl::Span<const ScalarId> nodes, const BodyBuilder& to);
 
-// The store with its index and nodes rewritten in the same way.
+// `store` with axes and nodes replaced by the new ones.
 Store CopyStore(Store store, absl::Span<const SymExpr> axes,
                 absl::Span<const ScalarId> nodes, const BodyBuilder& to);
 
-// Removes the nodes that no store, or no value, needs.
+// Removes the nodes on which no store, or not the contraction's value, depends.
 void DropDeadNodes(LoopNest& nest);
 void DropDeadNodes(Contraction& contraction);
 

@@ -26,13 +26,13 @@ absl::string_view OperandName(size_t place) {
   return kNames.substr(place, 1);
 }
 
-bool HasKnownAxes(const Contraction& contraction, std::string& due) {
+bool HasKnownAxes(const Contraction& contraction, std::string& expected) {
   const size_t count = contraction.extents.size();
   if (contraction.form == Contraction::Form::kProduct) {
-    due = "axes [b,] m, n, k";
+    expected = "axes [b,] m, n, k";
     return count == 3 || count == 4;
   }
-  due = "axes b, g, o, c, y..., w... of one to three dimensions";
+  expected = "axes b, g, o, c, y..., w... of one to three dimensions";
   return count % 2 == 0 && count >= 6 &&
          count <= 4 + 2 * Contraction::kMaxSpatial;
 }

@@ -8,12 +8,13 @@ namespace kiln {
 
 namespace {
 
-// Bits of a sum that are left for the number of updates.
+// The bits of an update in units. An i64 sum has as many bits left for the number of
+// updates.
 constexpr int kUnitBits = 31;
-// One of the positive infinities, and of the negative ones, that meet.
+// What a positive and what a negative infinity add to a sum that counts them.
 constexpr int64_t kPositive = 1;
 constexpr int64_t kNegative = int64_t{1} << 32;
-// A float's parts.
+// The format of a float type.
 struct Format {
   DType bits;    // an integer of its size
   int mantissa;  // bits
@@ -26,11 +27,11 @@ Format FormatOf(DType dtype) {
   return dtype == DType::kFloat32 ? kSingle : kDouble;
 }
 
-// The exponent field of an element's largest magnitude, an i64 of at least the
-// least for which both 2^-x and 2^x of its units are normal float64.
+// The exponent field of an element's largest magnitude. It is raised to the least number
+// for which the units, and their reciprocal, are normal float64.
 struct Exponent {
   ScalarId field;
-  ScalarId special;  // bool: an infinity or NaN met the element
+  ScalarId special;  // bool: whether the element gets an infinity or a NaN
 };
 Exponent ExponentAt(NestWriter& nest, const ExactSums& sums,
                     const DimVector& at) {
@@ -55,7 +56,7 @@ ScalarId Power(BodyBuilder& b, ScalarId field, int sign, int plus, int bias) {
                         b.Int(DType::kInt64, kDouble.mantissa)));
 }
 
-// An update in units of its element; `part` 1: in units of the second kind.
+// An update in units of its element; with `part` 1, its remainder in the smaller units.
 ScalarId UnitsOf(NestWriter& nest, const ExactSums& sums, const Update& update,
                  int part) {
   BodyBuilder& b = nest.body;
@@ -76,7 +77,7 @@ ScalarId UnitsOf(NestWriter& nest, const ExactSums& sums, const Update& update,
   const ScalarId zero = b.Float(DType::kFloat64, 0);
   const ScalarId finite =
       b.Cast(DType::kInt64, b.Where(e.special, zero, units));
-  // If an element gets an infinity or a NaN, its other updates do not matter.
+  // If an update is an infinity or a NaN, only such updates matter.
   const ScalarId nan = b.Op(ScalarOp::kIsNan, value);
   const ScalarId infinite = b.Op(ScalarOp::kIsInf, value);
   const auto counted = [&](ScalarId when, int64_t count) {

@@ -6,15 +6,14 @@
 
 namespace kiln {
 
-// Sums of float updates that do not depend on the order of the updates. A first
-// nest finds the greatest magnitude that is added to each element. A second adds
-// the updates as integers, in units of 2^-31 of that magnitude's power of two. For
-// float64 it also adds what the first integers leave out, in units of 2^-62. An
-// element may have 2^31 updates. An element that gets an infinity or a NaN has its
-// integers count them instead.
+// Sums of float updates whose result does not depend on the order of the updates. A first
+// nest finds the largest magnitude that is added to each element. A second nest adds the
+// updates as integers, in units of 2^-31 of that magnitude's power of two. For float64 it
+// also adds the remainders, in units of 2^-62. An element may have up to 2^31 updates. If
+// an element gets infinities or NaNs, its integers count those instead.
 //
-// The nests leave `largest`, the bits of the greatest magnitude, and one or two
-// buffers of integers.
+// The nests write `largest`, the bits of the largest magnitude, and one or two buffers of
+// integers.
 struct ExactSums {
   DType dtype = DType::kFloat32;  // of the updates: float32 or float64
   BufferId largest = 0;
@@ -22,7 +21,7 @@ struct ExactSums {
 };
 absl::StatusOr<ExactSums> AddExactly(NodeLowering& n, WriteUpdate write);
 
-// The sum at `at` of the result, as a float64 node of `nest`.
+// The sum for the result's element `at`, as a float64 node of `nest`.
 ScalarId ReadSum(NestWriter& nest, const ExactSums& sums, const DimVector& at);
 
 }  // namespace kiln

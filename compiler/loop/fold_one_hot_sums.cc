@@ -17,13 +17,13 @@ class OneHotFolder {
   explicit OneHotFolder(const LoopNest& nest)
       : nest_(nest), axis_(NumOuterAxes(nest)), moves_(nest) {}
 
-  // The nest without its reductions. None if one of them is not such a sum.
+  // The nest without its reductions. None if one of them cannot be replaced.
   std::optional<LoopNest> Run() {
     if (nest_.axes.size() != axis_ + 1) return std::nullopt;
     if (!MayFold()) return std::nullopt;
     std::vector<SymExpr> axes;
     for (uint32_t a = 0; a < axis_; ++a) axes.push_back(SymExpr::Axis(a));
-    axes.push_back(0);  // what moves along it is left out
+    axes.push_back(0);  // for nodes that move along it, which are not copied
     for (ScalarId id = 0; id < nest_.body.size(); ++id) {
       const ScalarNode& node = nest_.body[id];
       if (node.op == ScalarOp::kReduce) {
@@ -65,7 +65,8 @@ class OneHotFolder {
     return any;
   }
 
-  // Whether the value is zero at all points where the axis differs from the number.
+  // Whether the value is zero wherever the axis differs from the number it is compared
+  // with.
   bool IsOneHot(ScalarId id) const {
     const ScalarNode& node = nest_.body[id];
     switch (node.op) {
@@ -90,7 +91,7 @@ class OneHotFolder {
     return node.op == ScalarOp::kConstant && node.number.f == 0;
   }
 
-  // axis == number, either way round.
+  // Whether the node is axis == number or number == axis.
   bool IsHit(ScalarId id) const {
     const ScalarNode& node = nest_.body[id];
     if (node.op != ScalarOp::kEq) return false;
@@ -117,7 +118,7 @@ class OneHotFolder {
     }
   }
 
-  // The value where the axis is the number.
+  // The value where the axis equals the number.
   ScalarId ValueAt(ScalarId id) {
     if (!moves_[id]) return ids_[id];
     const ScalarNode& node = nest_.body[id];
@@ -156,7 +157,7 @@ class OneHotFolder {
   const uint32_t axis_;
   const MovingNodes moves_;
   BodyBuilder body_;
-  std::vector<ScalarId> ids_;  // of each node, in the new body
+  std::vector<ScalarId> ids_;  // for each node its copy in the new body
 };
 
 }  // namespace

@@ -5,16 +5,16 @@
 
 namespace kiln {
 
-// Replaces sums along an axis whose terms are zero everywhere but at one point:
-// sum over j of (j == t ? a : 0) * b becomes (0 <= t < n ? a * b : 0), for float a
-// and b that do not depend on j. The backward of cross-entropy sums such a row over
-// the whole vocabulary.
+// Replaces sums along an axis of which at most one term is not zero: the sum over j of
+// (j == t ? a : 0) * b becomes (0 <= t < n ? a * b : 0), for floats a and b that do not
+// depend on j. The backward of cross-entropy has such a sum over the vocabulary for each
+// row.
 //
-// Changes only nests with one reduced axis that store nothing at reduced points and
-// whose reductions are all such sums. The new nest has no reduction.
+// Changes only nests with one reduced axis, without stores at reduced points, whose
+// reductions are all such sums. The new nest has no reduction.
 //
-// Casts, negations and products may be applied to the zero. Zero times infinity or
-// NaN counts as zero here.
+// The terms may also be cast, negated and multiplied. Zero times infinity or NaN counts
+// as zero here.
 //
 // Returns how many nests changed. Linear in the bodies.
 int FoldOneHotSums(LoopProgram& program);

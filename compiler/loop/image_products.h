@@ -9,14 +9,15 @@ namespace kiln {
 bool IsConvolution(const Node& node);
 bool IsConvolutionBackward(const Node& node);
 
-// Whether a convolution, or that of a gradient, is one product of matrices for
-// each image that lies channels-first: the weights times channels by pixels. Such
-// is one of a window of one pixel that takes every pixel, in one group, on CUDA,
-// of f32 and half types. Its gradient of the images is another, of the weights
-// transposed; that of the weights is a sum over images, and no product.
+// Whether a convolution of channels-first images is a matrix product for each image:
+// the weights times the matrix of channels by pixels. Holds on CUDA for f32 and half
+// types if the window is a single pixel and the convolution has stride 1, no padding
+// and one group. The gradient with respect to the images then is such a product too,
+// with the weights transposed. (The gradient with respect to the weights is a sum over
+// images.)
 //
-// The pixels of an image have to be whole vectors of 16 bytes: tensor cores are fed
-// several times slower by rows that are not.
+// The pixels of an image must fill whole vectors of 16 bytes. Otherwise rows are
+// unaligned, and tensor cores are several times slower.
 bool IsImageProduct(const Graph& graph, const Node& node);
 
 // Whether oneDNN computes a convolution on images that lie channels-last as they lie,

@@ -133,7 +133,8 @@ std::optional<LinearForm> AddressOf(const DimVector& index,
 
 namespace {
 
-// Splits `linear`, below the product of `sizes`, in row-major digits.
+// Appends the row-major index that `linear`, which is below the product of `sizes`, has
+// in these sizes.
 void AppendDigits(const SymExpr& linear, absl::Span<const SymExpr> sizes,
                   DimVector& digits) {
   SymExpr inner = 1;
@@ -167,7 +168,7 @@ DimVector ReshapeIndex(const DimVector& from_index, const DimVector& from,
       continue;
     }
     while (i < from.size() && from[i].Is(1)) ++i;
-    if (i == from.size()) {  // sizes that do not agree: a guard's business
+    if (i == from.size()) {  // sizes do not agree, which a guard reports
       result.push_back(0);
       ++j;
       continue;

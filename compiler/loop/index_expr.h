@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_INDEX_EXPR_H_
 #define KILN_COMPILER_LOOP_INDEX_EXPR_H_
 
-// Simplifies index expressions, given the extents of the axes. An axis counts from
-// 0 to its extent - 1.
+// Index expressions over axes, symbols and loaded indices. An axis counts from 0 to its
+// extent - 1. All functions are pure.
 
 #include <cstdint>
 #include <optional>
@@ -22,38 +22,38 @@ namespace kiln {
 SymExpr SimplifyIndex(const SymExpr& e, absl::Span<const SymExpr> extents,
                       const ShapeEnv& shapes);
 
-// offset + sum of coefficient * axis; coefficients and offset hold symbols
-// only, no coefficient is 0, axes ascend.
+// offset + the sum of coefficient * axis. The offset and the coefficients contain only
+// symbols, no coefficient is 0, and axes ascend.
 struct LinearForm {
   SymExpr offset = 0;
   absl::InlinedVector<std::pair<uint32_t, SymExpr>, 4> terms;
 
-  // 0 for an axis it does not depend on.
+  // 0 if it does not depend on the axis.
   SymExpr CoefficientOf(uint32_t axis) const;
   friend bool operator==(const LinearForm& a, const LinearForm& b) {
     return a.offset == b.offset && a.terms == b.terms;
   }
 };
 
-// None when `e` is not linear in its axes or reads an indirect index.
+// None if `e` is not linear in its axes or contains a loaded index.
 std::optional<LinearForm> AsLinear(const SymExpr& e);
 
 // The linear form of an element's address: index[d] * strides[d], summed.
 std::optional<LinearForm> AddressOf(const DimVector& index,
                                     const DimVector& strides);
 
-// Translates the index `from_index` (one expression a dimension) of a tensor with
-// sizes `from` into the index of the same element in a view with sizes `to`, both in
-// row-major order. Dimensions are matched in the smallest possible groups, so
-// splitting or joining neighbours costs at most one division.
+// Translates the index `from_index` (one expression per dimension) of a tensor with sizes
+// `from` to the index of the same element in a view with sizes `to`; both are row-major.
+// Dimensions are matched in the smallest possible groups, so that splitting or joining
+// neighbours costs at most one division.
 DimVector ReshapeIndex(const DimVector& from_index, const DimVector& from,
                        const DimVector& to, const ShapeEnv& shapes);
 
-// Whether `e` depends on any axis at or after `first` / any axis at all.
+// Whether `e` depends on axis `first` or a later one.
 bool DependsOnAxesFrom(const SymExpr& e, uint32_t first);
 bool HasIndirect(const SymExpr& e);
 
-// a / b when that is an integer for every value of the symbols, and known.
+// a / b if that is known to be an integer for all values of the symbols.
 std::optional<SymExpr> ExactQuotient(const SymExpr& a, const SymExpr& b);
 
 }  // namespace kiln

@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_LINE_READER_H_
 #define KILN_COMPILER_LOOP_LINE_READER_H_
 
-// Reads one line of the text of loops and kernel plans: one statement, made of words
-// and marks.
+// Reads one line of the text of loops and kernel plans. A line is one statement, made of
+// words and marks.
 
 #include <cstdint>
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace kiln {
 
-// A line and the position in it. After the first thing that is not as expected the
-// line has failed: all later reads fail too and return zeros.
+// A line and a position in it. After the first error all reads return zeros or empty
+// results.
 class LineReader {
  public:
   // `line` outlives this. `number` counts from 1.
@@ -24,12 +24,12 @@ class LineReader {
   bool done() const { return rest_.empty(); }
   absl::string_view rest() const { return rest_; }
 
-  // Moves past `mark` and the blanks after it, if it stands here.
+  // If `mark` is next, moves past it and the blanks after it, and returns true.
   bool Take(absl::string_view mark);
   void Expect(absl::string_view mark);
   void ExpectEnd();
-  // Letters, digits, and "_.+@%".
-  std::string Word(absl::string_view due = "a word");
+  // A word of letters, digits, and "_.+@%".
+  std::string Word(absl::string_view expected = "a word");
   std::string Quoted();  // "text", with C's escapes
   int64_t Int();
   double Float();
@@ -41,11 +41,11 @@ class LineReader {
 
   // The next word, without moving past it.
   absl::string_view PeekWord() const;
-  void Fail(absl::string_view due) { FailAt(rest_, due); }
-  // The same at a place that was passed already.
-  void FailAt(absl::string_view place, absl::string_view due);
+  // Records an error, unless there is one already: here, or at an earlier `place`.
+  void Fail(absl::string_view expected) { FailAt(rest_, expected); }
+  void FailAt(absl::string_view place, absl::string_view expected);
 
-  // OK, or INVALID_ARGUMENT "line 3 column 7: found 'x', due a number".
+  // OK, or INVALID_ARGUMENT "line 3 column 7: found 'x', expected a number".
   absl::Status status() const;
 
  private:
@@ -55,7 +55,7 @@ class LineReader {
   absl::string_view line_, rest_;
   size_t number_;
   absl::string_view failed_at_;
-  std::string due_;  // of the first failure; empty: none
+  std::string expected_;  // at the first error; empty: no error
 };
 
 }  // namespace kiln

@@ -31,12 +31,11 @@
 //     return view buf2 f32 [...] strides [...] offset 0
 //   }
 //
-// Floats have as many digits as it takes to read the same bits back. A fill is the
-// integer of its bits. `align` is left out if it is 16. Lines that begin with // are
+// Floats have enough digits to read the same bits back. The value of a fill is the
+// integer of its bits. `align` is omitted if it is 16. Lines that begin with // are
 // comments.
 //
-// What only the graph knows is not in the text: names and sources of symbols, and the
-// guards taken so far.
+// Names and sources of symbols and the guards taken so far are not in the text.
 
 #include <string>
 #include <vector>
@@ -50,7 +49,7 @@ namespace kiln {
 
 std::string ToText(const LoopProgram& program);
 
-// One nest, indented by `indent` spaces. Also the middle of a kernel's text.
+// One nest, indented by `indent` spaces. Also part of a kernel's text.
 std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    int indent);
 std::string ToText(const Buffer& buffer);
@@ -73,8 +72,8 @@ std::string StepText(const Fill& fill, const std::vector<Buffer>& buffers);
 std::string OutputText(const ProgramOutput& output,
                        const std::vector<Buffer>& buffers);
 
-// Reads what ToText writes. INVALID_ARGUMENT with line, column, what was found and
-// what was expected.
+// Reads what ToText writes. Errors: INVALID_ARGUMENT with line, column, what was found
+// and what was expected.
 absl::StatusOr<LoopProgram> ParseLoopProgram(absl::string_view text);
 
 }  // namespace kiln

@@ -264,7 +264,8 @@ LoopNest MergeAxes(const LoopNest& nest, const ShapeEnv& shapes) {
     while (end < n && joins[end]) ++end;
     SymExpr extent = 1;
     for (uint32_t a = k; a < end; ++a) extent *= nest.axes[a].extent;
-    // The last of a run counts for all: its coefficient is the unit.
+    // The last axis of a run stands for all of it: its coefficient is that of the merged
+    // axis.
     values[end - 1] = SymExpr::Axis(static_cast<uint32_t>(axes.size()));
     axes.push_back({extent, nest.axes[k].reduction});
     k = end;

@@ -18,7 +18,7 @@ std::optional<double> LiteralOf(const Argument& number) {
 
 namespace {
 
-// `number`, in argument i of `n`'s node: a guard sees to it.
+// The value of argument i's `number`. If it is symbolic, a guard fixes it at its hint.
 int64_t Fixed(const NodeLowering& n, const SymExpr& number, size_t i) {
   if (number.is_constant()) return number.constant();
   const std::string origin =
@@ -80,8 +80,8 @@ int Category(DType d) { return IsFloat(d) ? 2 : IsInteger(d) ? 1 : 0; }
 }  // namespace
 
 DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args) {
-  // Tensors with dimensions, those without, numbers: the later ones count only
-  // when their category is higher (PyTorch's type promotion).
+  // PyTorch's type promotion has three levels: tensors with dimensions, tensors without,
+  // and numbers. A later level counts only if its category is higher.
   std::optional<DType> levels[3];
   const auto join = [](std::optional<DType>& level, DType dtype) {
     level = level.has_value() ? PromoteTypes(*level, dtype) : dtype;

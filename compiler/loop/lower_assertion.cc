@@ -1,4 +1,4 @@
-// Assertions: one bool, whose store ends the run where it is false.
+// Assertions: a single bool. If it is false, storing it ends the run.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace kiln {
 namespace {
 
-// PyTorch's words for what comes without any.
+// PyTorch's messages for assertions without a message.
 constexpr char kPlain[] =
     "Expected Tensor with single nonzero value, but got zero";
 constexpr char kEmpty[] = "Assertion is failed";

@@ -11,7 +11,7 @@
 namespace kiln {
 namespace {
 
-// What libraries load at once, in elements of a half type.
+// The widest load of libraries, in elements of a half type and in bytes.
 constexpr int64_t kAligned = 8;
 constexpr uint32_t kAlignedBytes = 16;
 
@@ -19,14 +19,14 @@ bool IsAligned(const SymExpr& elements) {
   return Mod(elements, kAligned).Is(0);
 }
 
-// What the address of a buffer is a multiple of; of an input what its caller
-// promises.
+// The alignment of a buffer's address; for an input the one that its caller guarantees.
 uint32_t AlignmentOf(const Buffer& buffer, const Graph& graph) {
   if (buffer.kind != BufferKind::kInput) return buffer.alignment_bytes;
   return graph.inputs[buffer.index].alignment_bytes;
 }
 
-// Heads lie row by row; of half types on CUDA in whole 16 bytes. A copy is both.
+// Whether rows of heads are contiguous and, for half types on CUDA, aligned to 16 bytes.
+// A copy is.
 bool IsHeads(const View& view, const Buffer& buffer, const Graph& graph) {
   const size_t last = view.strides.size() - 1;
   if (!view.strides[last].Is(1)) return false;
@@ -40,7 +40,7 @@ bool IsHeads(const View& view, const Buffer& buffer, const Graph& graph) {
   return true;
 }
 
-// The columns of a bias lie next to each other; all else may be stretched.
+// Whether the columns of a bias are contiguous. Other dimensions may be broadcast.
 bool IsBias(const View& view) {
   return view.strides.back().Is(1) || view.sizes.back().Is(1);
 }
@@ -54,8 +54,8 @@ class AttentionLowering {
                            n.node.client_nodes.end());
   }
 
-  // The first argument that stands behind the arrays: causal, window, scale,
-  // dropout_p.
+  // Reads the arguments after the arrays: causal, window, scale, dropout_p. `first` is
+  // the number of the first one.
   absl::Status ReadNumbers(size_t first) {
     const std::string& causal = std::get<std::string>(n_.arg(first).v);
     const std::optional<Attention::Causal> known = CausalFromName(causal);
@@ -86,7 +86,7 @@ class AttentionLowering {
     const DimVector& q = a_.at(Attention::kQuery).sizes;
     const DimVector& v = a_.at(Attention::kValue).sizes;
     a_.extents = {q[0], q[1], v[1], q[2], v[2], q[3], v[3]};
-    // Sizes that are known to be equal are written alike.
+    // Sizes that are known to be equal become the same expression.
     for (size_t place = 0; place < Attention::kPlaces; ++place) {
       if (!a_.arrays[place].has_value()) continue;
       const absl::string_view axes = AxesOf(place);

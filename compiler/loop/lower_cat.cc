@@ -9,8 +9,8 @@ namespace kiln {
 
 namespace {
 
-// More parts than this take several nests, each on its own stretch of the
-// result. Source: Inductor's max_pointwise_cat_inputs.
+// More parts than this take several nests, each for its own part of the result. Source:
+// Inductor's max_pointwise_cat_inputs.
 constexpr size_t kPartsOfOneNest = 8;
 
 struct Part {
@@ -18,7 +18,7 @@ struct Part {
   SymExpr start, size;
 };
 
-// The parts [first, last) of the result along `dim`.
+// Writes `parts`, which lie along `dim` of the result.
 void WriteParts(NodeLowering& n, absl::Span<const Part> parts, size_t dim) {
   NestWriter nest = n.Write();
   BodyBuilder& b = nest.body;
@@ -71,7 +71,8 @@ absl::Status Cat(NodeLowering& n, ScalarOp) {
   SymExpr start = 0;
   for (const Argument& item : n.arg(0).list()) {
     const TensorMeta& part = n.g.meta(item.value());
-    // Empty parts, among them PyTorch's legacy [0] beside any rank.
+    // Skips empty parts, including PyTorch's legacy tensors of shape [0], which may be
+    // concatenated with any rank.
     if (part.rank() != m.rank() || part.sizes[dim].Is(0)) continue;
     parts.push_back({item.value(), start, part.sizes[dim]});
     start += part.sizes[dim];

@@ -1,4 +1,4 @@
-// Tensors made of nothing: constants and coordinates.
+// Tensors without inputs: constants and coordinates.
 
 #include "compiler/loop/lowering.h"
 #include "proto/base/status.h"
@@ -18,7 +18,7 @@ absl::Status FillResult(NodeLowering& n, const Argument& value) {
   return absl::OkStatus();
 }
 
-// Memory of any contents is given as zeros: a result never depends on chance.
+// Uninitialized tensors are zeros, so that results are reproducible.
 absl::Status Zeros(NodeLowering& n, ScalarOp) {
   return FillResult(n, Argument(0));
 }
@@ -35,7 +35,7 @@ absl::Status Third(NodeLowering& n, ScalarOp) {
   return FillResult(n, n.arg(2));
 }
 
-// start + i * step, in the type eager computes in: double for floats, so that
+// start + i * step, in the type in which eager mode computes: double for floats, so that
 // long ranges stay exact.
 absl::Status Range(NodeLowering& n, const Argument& start,
                    const Argument& step) {

@@ -40,8 +40,8 @@ const std::vector<LowerRow>& LowerTable() {
   return *kTable;
 }
 
-// A result that is copied for the caller needs no copy if nothing else uses its memory:
-// the result itself gets the copy's layout and is returned.
+// Avoids copies for the caller: if nothing else uses the memory of a result that would be
+// copied, the result itself gets the copy's layout and is returned.
 void ChooseOutputs(GraphLowering& g) {
   const Graph& graph = g.graph;
   std::vector<bool> given(graph.num_values());
@@ -141,7 +141,7 @@ absl::Status LowerNodes(GraphLowering& g) {
     const absl::Status status = LowerNode(g, node);
     if (status.ok()) continue;
     if (!refused.Take(node.client_nodes, status)) return status;
-    // Its results get memory, so that the nodes that read them can be lowered.
+    // Its results get memory anyway, so that the nodes that read them can be lowered.
     for (const ValueId result : node.results) {
       if (!g.values[result.index].placed) g.PlaceResult(result);
     }
@@ -192,8 +192,8 @@ void FinishOutputs(GraphLowering& g) {
   }
 }
 
-// Writes the final values of mutated inputs. All of them are read before the
-// first is written: a value that is another input goes through a copy.
+// Writes the final values of mutated inputs. All of these values must be read before the
+// first input is written, so a value that is another input is copied first.
 void FinishMutations(GraphLowering& g) {
   for (const Mutation& mutation : g.graph.mutations) {
     const BufferId to = g.values[mutation.input.index].buffer;
@@ -208,8 +208,8 @@ void FinishMutations(GraphLowering& g) {
   }
 }
 
-// 64-bit addresses cost a GPU registers and instructions. If 32 bits suffice for the
-// sizes of the call that asks for the artifact, guards limit it to such sizes.
+// 64-bit addresses cost registers and instructions on a GPU. If 32 bits suffice for the
+// sizes of the requesting call, guards limit the artifact to such sizes.
 void GuardIndices(GraphLowering& g) {
   if (g.graph.device != DeviceType::kCuda) return;
   constexpr int64_t kMostElements = std::numeric_limits<int32_t>::max();
@@ -218,7 +218,7 @@ void GuardIndices(GraphLowering& g) {
   for (const Buffer& buffer : g.program.buffers) {
     const SymExpr span = SpanElements(buffer.sizes, buffer.strides);
     if (span.is_constant()) continue;
-    // First each size, whose range becomes narrow: a loop's counter goes up to it.
+    // First each size, because the counters of loops go up to it.
     for (const SymExpr& size : buffer.sizes)
       if (shapes.Hint(size) <= kMostElements)
         shapes.DecideLe(size, kMostElements, "indices of 32 bits");
@@ -244,7 +244,7 @@ absl::StatusOr<LoopProgram> LowerGraph(const Graph& given,
   const std::optional<Graph> fixed = FixSymbols(given);
   const Graph& graph = fixed.has_value() ? *fixed : given;
   GraphLowering g(graph, options);
-  g.program.steps.reserve(graph.nodes().size());  // a step is large to move
+  g.program.steps.reserve(graph.nodes().size());  // steps are expensive to move
   g.program.name = graph.name;
   g.program.shapes = graph.shapes;
   g.program.replaced_contractions = graph.taken_apart;

@@ -1,5 +1,5 @@
-// Reads at computed places, and copies along changed coordinates: gathers,
-// flips, repeats, paddings, scatters of slices.
+// Reads at computed positions, and copies with changed coordinates: gathers, flips,
+// repeats, paddings, scatters of slices.
 
 #include <utility>
 #include <vector>
@@ -18,8 +18,8 @@ SymExpr IndexAt(NestWriter& nest, ValueId v, const DimVector& at,
 absl::StatusOr<IndexedAccess> PlaceIndices(
     NestWriter& nest, const GraphLowering& g, const Argument::List& indices,
     const DimVector& base_sizes, const DimVector& at, IndexRange range) {
-  // The tensors broadcast together; their dimensions stand where the first
-  // one stands, or in front when slices lie between them.
+  // The index tensors are broadcast together. Their dimensions are placed where the first
+  // one is, or in front if slices separate them.
   int rank = 0;
   std::vector<size_t> where;
   for (size_t d = 0; d < indices.size(); ++d) {
@@ -46,7 +46,7 @@ absl::StatusOr<IndexedAccess> PlaceIndices(
       access.index.push_back(
           IndexAt(nest, indices[d].value(), index_at, base_sizes[d], range));
     } else {
-      // A sliced dimension of 1 has index 0 in the result too.
+      // A sliced dimension of size 1 has index 0 in the result too.
       access.index.push_back(rest[k++]);
     }
   }
@@ -105,7 +105,7 @@ absl::Status Gather(NodeLowering& n, ScalarOp) {
   const DimVector at = nest.Iterate(n.result_meta().sizes);
   const DimVector& sizes = n.meta(0).sizes;
   if (n.result_meta().numel().Is(0)) {
-    // The index may be of another rank then.
+    // The index may have another rank then.
     nest.Store(n.result(), at, nest.body.Int(DType::kInt64, 0));
     nest.Finish();
     return absl::OkStatus();
@@ -150,7 +150,7 @@ absl::Status Repeat(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// A bool node: low <= e < high; ends that always hold are left out.
+// A bool node: low <= e < high. A bound that is not needed is left out.
 ScalarId Within(NestWriter& nest, const SymExpr& e, const SymExpr& low,
                 const SymExpr& high, bool need_low, bool need_high) {
   BodyBuilder& b = nest.body;
@@ -163,8 +163,8 @@ ScalarId Within(NestWriter& nest, const SymExpr& e, const SymExpr& low,
   return inside;
 }
 
-// constant_pad_nd(self, pad, value): pairs from the last dimension on;
-// negative ones crop.
+// constant_pad_nd(self, pad, value): pads are pairs, from the last dimension on; negative
+// ones crop.
 absl::Status ConstantPad(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   BodyBuilder& b = nest.body;
@@ -176,7 +176,7 @@ absl::Status ConstantPad(NodeLowering& n, ScalarOp) {
   for (size_t k = 0; 2 * k + 1 < pads.size(); ++k) {
     const size_t d = sizes.size() - 1 - k;
     const SymExpr &before = pads[2 * k].sym(), &after = pads[2 * k + 1].sym();
-    // at[d] is 0 for a result of 1, where the place read is fixed.
+    // at[d] is 0 if the result's size is 1; then the position that is read is fixed.
     from[d] = at[d] - before;
     const bool low = !n.g.shapes().KnownLe(before, 0);
     const bool high = !n.g.shapes().KnownLe(after, 0);
@@ -196,8 +196,8 @@ absl::Status ConstantPad(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// The place of element `at` within a slice of dimension `dim`, and whether it
-// lies there.
+// The position within a slice of element `at` of a dimension, and whether it is in the
+// slice.
 struct InSlice {
   SymExpr place;
   ScalarId inside;
@@ -222,8 +222,7 @@ InSlice PlaceInSlice(NestWriter& nest, const NodeLowering& n, const SymExpr& at,
   return {FloorDiv(from_start, step), b.Op(ScalarOp::kAnd, inside, on_step)};
 }
 
-// Writes `self` (or zeros, if none) with `source` over the part that `inside`
-// tells.
+// Writes `source` where `inside` holds, and `self` (or zeros, if none) elsewhere.
 void StoreOver(NestWriter& nest, const NodeLowering& n, const DimVector& at,
                std::optional<ValueId> self, ValueId source,
                const DimVector& source_at, ScalarId inside) {
@@ -293,8 +292,9 @@ absl::Status SelectBackward(NodeLowering& n, ScalarOp) {
   return SelectOver(n, std::nullopt, n.tensor(0));
 }
 
-// `source` along a diagonal of dims a and b, over `self` or zeros: its last dim
-// runs along the diagonal, the others are those of the result.
+// Writes `source` along a diagonal of dimensions a and b, and `self` or zeros elsewhere.
+// The last dimension of `source` runs along the diagonal; the others are those of the
+// result.
 absl::Status DiagonalOver(NodeLowering& n, std::optional<ValueId> self,
                           ValueId source, size_t offset_arg) {
   NestWriter nest = n.Write();

@@ -12,7 +12,7 @@ namespace {
 
 using Args = absl::Span<const ScalarId>;
 
-// Sum, product, minimum and maximum of booleans are logic.
+// Sum, product, minimum and maximum of booleans are logical operations.
 ScalarId Arithmetic(BodyBuilder& b, ScalarOp op, ScalarId x, ScalarId y) {
   if (b.dtype(x) == DType::kBool) {
     if (op == ScalarOp::kAdd || op == ScalarOp::kMaximum) op = ScalarOp::kOr;
@@ -53,7 +53,7 @@ absl::Status Unary(NodeLowering& n, ScalarOp op) {
                      [op](BodyBuilder& b, Args x) { return b.Op(op, x[0]); });
 }
 
-// Rounds: nothing to do for integers.
+// Rounding operations, which do nothing to integers.
 absl::Status Rounding(NodeLowering& n, ScalarOp op) {
   const DType type = ResultType(n);
   return Elementwise(n, 1, type, [op, type](BodyBuilder& b, Args x) {
@@ -61,7 +61,7 @@ absl::Status Rounding(NodeLowering& n, ScalarOp op) {
   });
 }
 
-// isnan and its kin: of the input's own type.
+// isnan and similar, computed in the input's type.
 absl::Status Predicate(NodeLowering& n, ScalarOp op) {
   const DType type = ComputeType(n.meta(0).dtype);
   return Elementwise(n, 1, type, [op, type](BodyBuilder& b, Args x) {
@@ -132,7 +132,7 @@ absl::Status DivMode(NodeLowering& n, ScalarOp) {
 
 absl::Status Compare(NodeLowering& n, ScalarOp op) {
   DType type = PromotedType(n, 2);
-  if (type == DType::kBool) type = DType::kInt32;  // false before true
+  if (type == DType::kBool) type = DType::kInt32;  // orders false before true
   return Elementwise(n, 2, type, [op](BodyBuilder& b, Args x) {
     return b.Op(op, x[0], x[1]);
   });
@@ -144,7 +144,7 @@ absl::Status Logical(NodeLowering& n, ScalarOp op) {
   });
 }
 
-// fmax and fmin: a number wins over NaN.
+// fmax and fmin, which prefer a number to NaN.
 absl::Status NumberWins(NodeLowering& n, ScalarOp op) {
   const DType type = ResultType(n);
   return Elementwise(n, 2, type, [op, type](BodyBuilder& b, Args x) {
@@ -155,8 +155,8 @@ absl::Status NumberWins(NodeLowering& n, ScalarOp op) {
   });
 }
 
-// The next value of a half type, in the f32 that holds it: a step of its last
-// place there, or of the least subnormal of f16.
+// The next value of a half type after x, towards `to`. Values are f32. The step is one
+// unit of the half type's last place, or the least subnormal of f16.
 ScalarId NextHalf(BodyBuilder& b, DType half, ScalarId x, ScalarId to) {
   const DType f32 = DType::kFloat32, i32 = DType::kInt32;
   const ScalarId zero = b.Float(f32, 0);
@@ -184,7 +184,7 @@ ScalarId NextHalf(BodyBuilder& b, DType half, ScalarId x, ScalarId to) {
     next = b.Where(b.Op(ScalarOp::kIsInf, x), most, next);
   }
   next = b.Where(b.Op(ScalarOp::kEq, x, to), to, next);
-  const ScalarId sum = b.Op(ScalarOp::kAdd, x, to);  // NaN when either is
+  const ScalarId sum = b.Op(ScalarOp::kAdd, x, to);  // NaN if either is
   const ScalarId none = b.Op(ScalarOp::kOr, b.Op(ScalarOp::kIsNan, x),
                              b.Op(ScalarOp::kIsNan, to));
   return b.Where(none, sum, next);
@@ -229,7 +229,7 @@ absl::Status PowScalar(NodeLowering& n, ScalarOp) {
 absl::Status Lerp(NodeLowering& n, ScalarOp) {
   const DType type = ResultType(n);
   return Elementwise(n, 3, type, [=](BodyBuilder& b, Args x) {
-    // As eager: from the nearer end.
+    // As in eager mode: from the nearer end.
     const ScalarId one = b.Float(type, 1);
     const ScalarId span = b.Op(ScalarOp::kSub, x[1], x[0]);
     const ScalarId from_start =

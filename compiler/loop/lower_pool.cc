@@ -1,5 +1,5 @@
-// Windows over the last two dimensions, unrolled: a small window is cheaper as
-// arithmetic than as a loop, and fuses.
+// Pooling over windows of the last two dimensions. Windows are unrolled: a small window
+// is cheaper as arithmetic than as a loop, and can be fused.
 
 #include <algorithm>
 #include <limits>
@@ -42,18 +42,18 @@ absl::StatusOr<Window> ReadWindow(const NodeLowering& n, size_t kernel_arg,
   return w;
 }
 
-// A row or a column of a plane, and on which sides it may lie outside.
+// A row or a column of a plane, and on which sides it may be out of bounds.
 struct Place {
   SymExpr at;
   bool before = true;
   bool beyond = true;
 };
 
-// The load of `v` at a row and a column of its planes, where they lie inside.
+// A value loaded at a row and a column of a plane, if they are within bounds.
 struct Cell {
   ScalarId value;
   ScalarId inside;
-  bool bounded;  // it may lie outside
+  bool bounded;  // it may be out of bounds
 };
 
 Cell LoadCell(NestWriter& nest, const NodeLowering& n, ValueId v, DimVector at,
@@ -78,8 +78,8 @@ Cell LoadCell(NestWriter& nest, const NodeLowering& n, ValueId v, DimVector at,
   return {b.Cast(type, nest.MaskedLoad(v, at, inside)), inside, true};
 }
 
-// Cell `i` along a dimension of the window at `at`, of `windows` in a plane of
-// `size`. `k`: the dimension among the last two.
+// Cell `i` along dimension `k` (of the last two) of the window at `at`, which is one of
+// `windows`.
 Place CellOfWindow(const NodeLowering& n, const Window& w, int k,
                    const SymExpr& at, int64_t i, const SymExpr& windows,
                    const SymExpr& size) {
@@ -89,7 +89,7 @@ Place CellOfWindow(const NodeLowering& n, const Window& w, int k,
           !n.g.shapes().KnownLt(last, size)};
 }
 
-// Whether a window may reach outside of the input.
+// Whether a window may extend beyond the input.
 bool ReachesOut(const NodeLowering& n, const Window& w, const TensorMeta& in,
                 const TensorMeta& out) {
   for (int k = 0; k < 2; ++k) {
@@ -110,8 +110,8 @@ ScalarId Least(BodyBuilder& b, DType type) {
   return b.Int(type, least >> (64 - 8 * SizeInBytes(type)));
 }
 
-// max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode):
-// the largest, NaN first, and where it stands in the plane.
+// max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode): the
+// largest value, or NaN if there is one, and its position in the plane.
 absl::Status MaxPool(NodeLowering& n, ScalarOp) {
   ASSIGN_OR_RETURN(const Window w, ReadWindow(n, 1, /*dilated=*/true));
   NestWriter nest = n.Write();
@@ -144,7 +144,8 @@ absl::Status MaxPool(NodeLowering& n, ScalarOp) {
         better = b.Op(ScalarOp::kOr, better, b.Op(ScalarOp::kIsNan, value));
       }
       if (cell.bounded) {
-        // The first cell inside counts, be it the least there is.
+        // The first cell within bounds is taken even if it is the least value of its
+        // type.
         const ScalarId opens =
             b.Op(ScalarOp::kAnd, cell.inside, b.Op(ScalarOp::kNot, found));
         better = b.Op(ScalarOp::kOr, opens,
@@ -169,9 +170,9 @@ int64_t Covering(const Window& w, int k) {
   return (span + w.stride[k] - 1) / w.stride[k];
 }
 
-// max_pool2d_with_indices_backward(grad, self, kernel, stride, padding,
-// dilation, ceil_mode, indices), gathered: an element takes the gradient of
-// each window that names it.
+// max_pool2d_with_indices_backward(grad, self, kernel, stride, padding, dilation,
+// ceil_mode, indices), as a gather: an element adds the gradients of all windows whose
+// index is that element.
 absl::Status MaxPoolBackward(NodeLowering& n, ScalarOp) {
   ASSIGN_OR_RETURN(const Window w, ReadWindow(n, 2, /*dilated=*/true));
   NestWriter nest = n.Write();
@@ -202,7 +203,7 @@ absl::Status MaxPoolBackward(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// What a window's sum is divided by, as an expression of its place.
+// The number by which a window's sum is divided, as an expression of its position.
 SymExpr DivisorAt(const Window& w, const SymExpr& row, const SymExpr& column,
                   const TensorMeta& plane, bool count_padding) {
   const size_t rank = plane.sizes.size();
@@ -279,7 +280,7 @@ absl::Status AvgPool(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// avg_pool2d_backward(grad, self, kernel, …), gathered.
+// avg_pool2d_backward(grad, self, kernel, …), as a gather.
 absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
   ASSIGN_OR_RETURN(const Average a, ReadAverage(n, 2));
   const Window& w = a.window;
@@ -321,9 +322,9 @@ absl::Status AvgPoolBackward(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// The position among `from` elements that element `at` of `to` is copied from. Eager
-// mode multiplies in f32 by the reciprocal of the given scale or by from / to. A
-// division of integers is used if it gives the same.
+// The position, among `from` elements, from which element `at` of `to` is copied. Eager
+// mode multiplies in f32 by the reciprocal of the given scale or by from / to. An integer
+// division is used if it gives the same result.
 SymExpr NearestPlace(NestWriter& nest, const SymExpr& at, const SymExpr& from,
                      const SymExpr& to, const Argument& scale) {
   if (from.Is(1)) return 0;

@@ -1,6 +1,6 @@
-// Random numbers: Philox by element number, one stream a node, so that a
-// result depends on the run's seed alone. Nodes that draw from a seed of the
-// graph's own add a number to it.
+// Random numbers: Philox, indexed by the element's number, with a stream for each node.
+// So results depend only on the run's seed. Nodes that draw from a seed in the graph
+// may add a number to it.
 
 #include <cmath>
 #include <limits>
@@ -14,8 +14,7 @@ namespace kiln {
 
 namespace {
 
-// Uniform in [0, 1): the number of element `at` in a stream of `seed`;
-// `number` as of RandomNumber.
+// The number of element `at`, uniform in [0, 1). `number` is a RandomNumber.
 ScalarId Draw(NestWriter& nest, ScalarId seed, int64_t number,
               const DimVector& sizes, const DimVector& at) {
   BodyBuilder& b = nest.body;
@@ -27,7 +26,7 @@ ScalarId Draw(NestWriter& nest, ScalarId seed, int64_t number,
   return b.Add(std::move(random));
 }
 
-// Of the run's seed, a new stream.
+// A uniform number from a new stream of the run's seed.
 ScalarId Uniform(NestWriter& nest, GraphLowering& g, const DimVector& sizes,
                  const DimVector& at) {
   const ScalarId seed =
@@ -35,7 +34,7 @@ ScalarId Uniform(NestWriter& nest, GraphLowering& g, const DimVector& sizes,
   return Draw(nest, seed, RandomNumber(g.random_streams++, 0), sizes, at);
 }
 
-// native_dropout(input, p, train) -> (output, mask of what stays).
+// native_dropout(input, p, train) -> (output, mask of the elements that are kept).
 absl::Status Dropout(NodeLowering& n, ScalarOp) {
   const TensorMeta& m = n.result_meta();
   const DType type = ComputeType(m.dtype);
@@ -86,7 +85,7 @@ absl::Status Rand(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// A normal number of two uniform ones, as Box and Muller have it:
+// A normally distributed number from two uniform ones, by Box and Muller:
 // sqrt(-2 log(1 - u)) * cos(2 pi v).
 ScalarId Normal(BodyBuilder& b, ScalarId u, ScalarId v) {
   const DType f32 = DType::kFloat32;
@@ -109,8 +108,8 @@ absl::Status Randn(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// prims.inductor_seed(device): 48 bits drawn from the run's seed, for numbers
-// that another graph must draw again.
+// prims.inductor_seed(device): 48 bits drawn from the run's seed. From them another graph
+// can draw the same numbers again.
 absl::Status Seed(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   BodyBuilder& b = nest.body;
@@ -132,7 +131,7 @@ struct NumberedSeed {
   int64_t added = 0;
 };
 
-// What `v` is the sum of, where a node adds a number that fits RandomNumber.
+// The seed and the number of which `v` is the sum, if the number fits RandomNumber.
 NumberedSeed TakeApart(const GraphLowering& g, ValueId v) {
   static const OpDef& kAdd = KnownOp("aten.add.Tensor");
   const uint32_t producer = g.graph.value(v).node;
@@ -151,8 +150,8 @@ NumberedSeed TakeApart(const GraphLowering& g, ValueId v) {
   return {node.args[0].value(), number->constant()};
 }
 
-// prims.inductor_random(size, seed, mode): numbers of a seed, uniform ("rand",
-// of its stream 0) or normal ("randn", of its streams 0 and 1).
+// prims.inductor_random(size, seed, mode): numbers drawn from a seed, uniform ("rand",
+// from its stream 0) or normal ("randn", from its streams 0 and 1).
 absl::Status RandomOfSeed(NodeLowering& n, ScalarOp) {
   const bool normal = n.arg(2) == Argument(std::string("randn"));
   if (!normal && !(n.arg(2) == Argument(std::string("rand")))) {
@@ -163,7 +162,7 @@ absl::Status RandomOfSeed(NodeLowering& n, ScalarOp) {
   NestWriter nest = n.Write();
   const DimVector& sizes = n.result_meta().sizes;
   const DimVector at = nest.Iterate(sizes);
-  // The number that the node adds is an argument, so equal dropouts share a kernel.
+  // The number that the node adds is an argument, so that equal dropouts share a kernel.
   const NumberedSeed from = TakeApart(n.g, n.tensor(1));
   const ScalarId seed = nest.Load(from.seed, {});
   const auto draw = [&](int64_t stream) {

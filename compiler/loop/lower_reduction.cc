@@ -1,6 +1,6 @@
-// Reductions and scans. Dimensions that are reduced become reduction axes;
-// arg-reductions carry the row-major coordinate in them, so that "the first of
-// equals" does not depend on how axes are cut later.
+// Reductions and scans. Reduced dimensions become reduction axes. An argmax or argmin has
+// the row-major coordinate as its second value, so that "the first of equals" does not
+// depend on how axes are split later.
 
 #include <vector>
 
@@ -12,14 +12,14 @@ namespace kiln {
 
 namespace {
 
-// A nest over the kept dimensions, then the reduced ones.
+// A nest over the dimensions that are kept, then over the reduced ones.
 struct Reduced {
   NestWriter nest;
-  DimVector input_at;   // one a dimension of the input
-  DimVector result_at;  // one a dimension of the result
+  DimVector input_at;   // for each dimension of the input
+  DimVector result_at;  // for each dimension of the result
   SymExpr linear = 0;   // coordinate within the reduced dimensions
-  // False when every reduced dimension has size 1: such a nest has no reduction
-  // axis, and what would be combined is one element, which is the result.
+  // False if all reduced dimensions have size 1. Then the nest has no reduction axis, and
+  // the only element is the result.
   bool combines = false;
 };
 
@@ -86,7 +86,7 @@ ReduceOp ReduceOf(ScalarOp op) {
       return ReduceOp::kAny;
     case ScalarOp::kAnd:
       return ReduceOp::kAll;
-    default:  // rows name these six alone
+    default:  // rows have only these six
       return ReduceOp::kXor;
   }
 }
@@ -102,7 +102,7 @@ absl::Status Reduction(NodeLowering& n, ScalarOp op) {
     value = r.nest.body.Cast(ComputeType(n.meta(0).dtype), value);
   }
   value = r.nest.body.Cast(type, value);
-  // Booleans: the largest is any, the least is all.
+  // For booleans, the maximum is any and the minimum is all.
   ReduceOp as = reduce;
   if (type == DType::kBool) {
     if (reduce == ReduceOp::kMax) as = ReduceOp::kAny;
@@ -114,7 +114,7 @@ absl::Status Reduction(NodeLowering& n, ScalarOp op) {
   return absl::OkStatus();
 }
 
-// The extreme element and where it stands.
+// The largest or smallest element and its position.
 struct Extreme {
   ScalarId value;
   ScalarId index;
@@ -140,7 +140,7 @@ Extreme ArgReduce(Reduced& r, const NodeLowering& n, ScalarOp op) {
   return {reduce, b.Add(std::move(index))};
 }
 
-// max.dim, min.dim: the value and where it stood.
+// max.dim, min.dim: the value and its position.
 absl::Status ValueAndIndex(NodeLowering& n, ScalarOp op) {
   Reduced r = IterateReduced(n, ReducedDims(n, 1));
   const Extreme extreme = ArgReduce(r, n, op);
@@ -198,8 +198,8 @@ absl::Status LogCumSumExp(NodeLowering& n, ScalarOp) {
   return ScanBy(n, ReduceOp::kLogSumExp);
 }
 
-// cummax and cummin: the running extreme, then where it stands: the last place
-// so far whose value is the extreme (or NaN, which stays one).
+// cummax and cummin: the running extreme and its position, the last one so far that has
+// this value (or NaN, once there is one).
 absl::Status RunningExtreme(NodeLowering& n, ScalarOp op) {
   const DimVector& sizes = n.meta(0).sizes;
   const size_t dim = n.Dim(1, sizes.size());

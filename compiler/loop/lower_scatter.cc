@@ -1,4 +1,5 @@
-// Writes at computed places: the base with what an index tensor's points do to it.
+// Writes at computed positions: copies of the base with updates at the positions in an
+// index tensor.
 
 #include <algorithm>
 
@@ -12,7 +13,8 @@ namespace kiln {
 
 namespace {
 
-// `self` with the updates: added to what is there, or in its place.
+// Writes `self` with the updates added to its elements (`accumulate`) or in place of
+// them.
 absl::Status Write(NodeLowering& n, bool accumulate, SetNumbers numbers,
                    WriteUpdate write) {
   return accumulate ? AddToElements(n, n.tensor(0), write)
@@ -77,7 +79,7 @@ absl::Status Scatter(NodeLowering& n, ScalarOp op) {
           IndexAt(nest, n.tensor(2), at, sizes[dim], IndexRange::kInside);
     }
     if (n.arg(3).is_value()) {
-      // src may be larger than index: only its corner is read.
+      // src may be larger than index. Then only its corner is read.
       DimVector from = at;
       for (size_t d = 0; d < from.size(); ++d) {
         if (n.meta(3).sizes[d].Is(1)) from[d] = 0;
@@ -138,7 +140,7 @@ absl::Status EmbeddingBackward(NodeLowering& n, ScalarOp) {
   });
 }
 
-// as_strided_scatter(self, src, size, stride, offset): src over the memory of
+// as_strided_scatter(self, src, size, stride, offset): writes src into a strided view of
 // self, which must be contiguous.
 absl::Status AsStridedScatter(NodeLowering& n, ScalarOp) {
   const TensorMeta& self = n.meta(0);

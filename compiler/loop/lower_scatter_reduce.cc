@@ -15,7 +15,7 @@ namespace {
 
 struct Combine {
   ReduceOp reduce;
-  ScalarOp with_self;  // joins the combined value and the element itself
+  ScalarOp with_self;  // combines that value with the element itself
   bool mean = false;
 };
 
@@ -44,8 +44,8 @@ DType CombineType(DType dtype) {
   return !IsFloat(type) && SizeInBytes(type) < 4 ? DType::kInt32 : type;
 }
 
-// The update of one index: scatter_reduce has an index for each element of the
-// source, index_reduce one for each place along `dim`.
+// The update of one point. scatter_reduce has an index for each element of the source,
+// index_reduce one for each position along `dim`.
 Update ReadUpdate(NestWriter& nest, const NodeLowering& n, DType type) {
   const DimVector& sizes = n.meta(0).sizes;
   const DimVector& given = n.meta(3).sizes;
@@ -75,7 +75,7 @@ Update ReadUpdate(NestWriter& nest, const NodeLowering& n, DType type) {
   return update;
 }
 
-// How many updates each element has.
+// Counts the updates of each element.
 absl::StatusOr<BufferId> CountUpdates(NodeLowering& n, WriteUpdate write) {
   const BufferId hits = FilledCells(n, DType::kInt32, Number{.i = 0});
   RETURN_IF_ERROR(ApplyUpdates(n, write, hits, StoreMode::kAtomicAdd,
@@ -154,7 +154,7 @@ absl::Status Extreme(NodeLowering& n, const Combine& combine, bool include_self,
                                [&](NestWriter& nest, const Update& update) {
                                  return keys.KeyOf(nest.body, update.value);
                                }));
-  // Of 64-bit integers none's is a value too.
+  // No value of an i64 can mean "no update", so updates are counted.
   std::optional<BufferId> counts;
   if (type == DType::kInt64 && !include_self) {
     ASSIGN_OR_RETURN(counts, CountUpdates(n, write));

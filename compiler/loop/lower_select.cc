@@ -1,5 +1,4 @@
-// Choices, bounds, casts and copies: elementwise, with rules of their own for
-// the types.
+// Choices, clamps, casts and copies: elementwise operators with their own type rules.
 
 #include <limits>
 
@@ -37,7 +36,7 @@ absl::Status MaskedFill(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// clamp(self, min, max), either may be absent; NaN stays.
+// clamp(self, min, max). Either bound may be absent; NaN stays NaN.
 absl::Status ClampBetween(NodeLowering& n, const Argument& low,
                           const Argument& high) {
   const DType type = ComputeType(n.result_meta().dtype);
@@ -69,13 +68,13 @@ absl::Status ClampMax(NodeLowering& n, ScalarOp) {
   return ClampBetween(n, Argument(), n.arg(1));
 }
 
-// Casts and copies: argument 0 in the type of the result.
+// Casts and copies: argument 0 in the result's type.
 absl::Status Copy(NodeLowering& n, ScalarOp) {
   const DType to = n.result_meta().dtype;
   NestWriter nest = n.Write();
   const DimVector at = nest.Iterate(n.result_meta().sizes);
   ASSIGN_OR_RETURN(ScalarId value, nest.Operand(n.arg(0), at, n.meta(0).dtype));
-  // Negative floats wrap in unsigned bytes, as eager on the CPU does.
+  // Negative floats wrap around in unsigned bytes, as in eager mode on the CPU.
   if (to == DType::kUInt8 && IsFloat(n.meta(0).dtype)) {
     value = nest.body.Cast(DType::kInt64, value);
   }
@@ -148,7 +147,7 @@ absl::Status NanToNum(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// tril and triu: where on the difference of the last two coordinates.
+// tril and triu: a choice by the difference of the last two coordinates.
 absl::Status Triangle(NodeLowering& n, ScalarOp op) {
   NestWriter nest = n.Write();
   const TensorMeta& m = n.result_meta();

@@ -1,5 +1,5 @@
-// Sorts along the rows of a matrix: short rows in one nest, which a block sorts in
-// its shared memory; any rows digit by digit.
+// Sorts the rows of a matrix. Short rows take one nest, which a block sorts in its shared
+// memory; other rows are sorted digit by digit.
 
 #include <limits>
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kWidestDigit = 8;  // bits
 
-// prims.sort_rows: of each row where its first values stand in order.
+// prims.sort_rows: for each row the positions of its first values in sorted order.
 absl::Status SortRows(NodeLowering& n, ScalarOp) {
   const DimVector& sizes = n.meta(0).sizes;
   const SymExpr count = n.result_meta().sizes[1];
@@ -49,8 +49,8 @@ absl::Status SortRows(NodeLowering& n, ScalarOp) {
   return absl::OkStatus();
 }
 
-// Which bits of a key can differ. A key is a number that is not negative and compares as
-// the values of the dtype do.
+// The bits of a key that can differ. A key is a non-negative number that compares like
+// the value it was made from.
 struct KeyBits {
   int first, count;
 
@@ -66,7 +66,7 @@ KeyBits BitsOf(DType dtype) {
       return {0, 8};
     case DType::kInt16:
       return {0, 16};
-    // As float32: sign, exponent, and so many bits of the mantissa.
+    // As float32: sign, exponent, and the first bits of the mantissa.
     case DType::kBFloat16:
       return {16, 16};
     case DType::kFloat16:
@@ -76,10 +76,10 @@ KeyBits BitsOf(DType dtype) {
   }
 }
 
-// LSD radix sort: each pass sorts the elements by one digit of a few bits, stably, from
-// the last digit on. How many elements have each digit is counted first, for all digits
-// at once. An element's new position is where its digit begins, plus the number of
-// elements before it that have the same digit.
+// LSD radix sort: each pass sorts the elements stably by one digit of a few bits,
+// starting with the last digit. Before, the elements with each value of a digit are
+// counted, for all digits at once. An element's new position is the first position of
+// its digit's value plus the number of earlier elements with the same value.
 class DigitSort {
  public:
   DigitSort(NodeLowering& n, bool descending)
@@ -107,7 +107,7 @@ class DigitSort {
   }
   DimVector Cells() const { return {rows_, bits_.digits(), values_}; }
 
-  // The key of `value`, of which some bits are told apart.
+  // The key of `value`, with the bits of KeyBits.
   ScalarId KeyOf(BodyBuilder& b, ScalarId value) const {
     if (IsFloat(dtype_)) {
       const DType type = ComputeType(dtype_);
@@ -128,7 +128,7 @@ class DigitSort {
     const bool is_signed = dtype_ == DType::kInt8 || dtype_ == DType::kInt16;
     return is_signed ? FromLeast(b, x, int64_t{1} << (bits_.count - 1)) : x;
   }
-  // Its sign bit turned over: unsigned order from then on.
+  // Flips the sign bit, so that unsigned order is signed order.
   ScalarId FromLeast(BodyBuilder& b, ScalarId key, int64_t sign) const {
     return b.Op(ScalarOp::kXor, key, b.Int(b.dtype(key), sign));
   }
@@ -145,7 +145,7 @@ class DigitSort {
                 b.Int(DType::kInt32, (int64_t{1} << width) - 1));
   }
 
-  // How many elements of each row have each value of each digit.
+  // For each row, digit and value of the digit: the number of elements.
   BufferId Counts() {
     const BufferId counts = Temporary(DType::kInt32, Cells());
     n_.g.program.steps.push_back(Fill{counts, Number{.i = 0}});
@@ -161,7 +161,8 @@ class DigitSort {
     return counts;
   }
 
-  // Where the elements of each value begin in the order of its digit.
+  // For each row, digit and value of the digit: the first position of its elements in the
+  // order of the digit.
   BufferId Starts(BufferId counts) {
     const BufferId starts = Temporary(DType::kInt32, Cells());
     NestWriter nest = n_.Write();
@@ -211,7 +212,7 @@ class DigitSort {
     nest.Finish();
   }
 
-  // The first of the order, as many as the results have.
+  // Stores a value and its position in the results, if its place is within their size.
   void StoreResults(NestWriter& nest, const DimVector& there, ScalarId to,
                     ScalarId value, std::optional<ScalarId> place) {
     BodyBuilder& b = nest.body;
@@ -230,15 +231,15 @@ class DigitSort {
   const SymExpr rows_, row_;
   const DType dtype_;
   const KeyBits bits_;
-  const int64_t values_;  // of a digit
+  const int64_t values_;  // that a digit may have
   const bool descending_, wants_places_;
   BufferId starts_ = 0;
-  BufferId sorted_ = 0, places_ = 0;  // what the pass before left
+  BufferId sorted_ = 0, places_ = 0;  // the results of the previous pass
 };
 
-// prims.sort_values: the first values of each row in order, and where they stood.
+// prims.sort_values: the first values of each row in sorted order, and their positions.
 absl::Status SortValues(NodeLowering& n, ScalarOp) {
-  // Places and counts are i32.
+  // Positions and counts are i32.
   if (!n.g.program.shapes.DecideLt(n.meta(0).sizes[1], int64_t{1} << 31,
                                    "sort_values")) {
     return MakeError(

@@ -1,5 +1,6 @@
-// Views: index arithmetic, no code. Each operator says where in its input an
-// element of its result lies; the rest is composition.
+// Views, which become index arithmetic and no code. For each operator a function maps the
+// index of an element of the result to the index of the same element of the input; these
+// functions are composed.
 
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace kiln {
 
 namespace {
 
-// The index in the input for element Axis(0), Axis(1)… of result number `r`.
+// The index in the input of element Axis(0), Axis(1), … of result number `r`.
 using ViewFn = absl::StatusOr<DimVector> (*)(NodeLowering& n, size_t r);
 
 DimVector Own(NodeLowering& n, size_t r) {
@@ -59,7 +60,7 @@ absl::StatusOr<DimVector> Expand(NodeLowering& n, size_t r) {
   return at;
 }
 
-// Squeezes and unsqueezes: the dimensions of 1 come and go, the rest stay in
+// Squeezes and unsqueezes: dimensions of size 1 are added or removed, the others stay in
 // order.
 absl::StatusOr<DimVector> Unsqueeze(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
@@ -77,7 +78,7 @@ absl::StatusOr<DimVector> Select(NodeLowering& n, size_t r) {
   return at;
 }
 
-// Start of a slice, wrapped and clamped as PyTorch does.
+// The start of a slice, wrapped and clamped as in PyTorch.
 SymExpr SliceStart(NodeLowering& n, const Argument& start,
                    const SymExpr& size) {
   if (start.is_none()) return 0;
@@ -106,7 +107,7 @@ absl::StatusOr<DimVector> Narrow(NodeLowering& n, size_t r) {
   return at;
 }
 
-// split, chunk, split_with_sizes: part r begins where the parts before end.
+// split, chunk, split_with_sizes: part r begins where part r - 1 ends.
 absl::StatusOr<DimVector> Split(NodeLowering& n, size_t r) {
   DimVector at = Own(n, r);
   const size_t dim = n.Dim(2, at.size());
@@ -124,7 +125,7 @@ absl::StatusOr<DimVector> Unbind(NodeLowering& n, size_t r) {
   return at;
 }
 
-// unfold(self, dimension, size, step): windows, their elements in the last dim.
+// unfold(self, dimension, size, step): windows, whose elements are the last dimension.
 absl::StatusOr<DimVector> Unfold(NodeLowering& n, size_t) {
   DimVector at = OwnAxes(n.result_meta().sizes);
   const SymExpr within = at.back();
@@ -150,8 +151,7 @@ absl::StatusOr<DimVector> Diagonal(NodeLowering& n, size_t r) {
   return at;
 }
 
-// Strides over the memory of the input: expressible where the buffer behind it
-// is contiguous.
+// Strides over the memory of the input. Supported if the buffer is contiguous.
 absl::Status AsStrided(NodeLowering& n) {
   const PlacedValue from = n.g.values[n.tensor(0).index];
   const Buffer& buffer = n.g.program.buffers[from.buffer];
@@ -161,7 +161,7 @@ absl::Status AsStrided(NodeLowering& n) {
                      "aten.as_strided.default: of memory that is not "
                      "contiguous");
   }
-  // Offsets count from the start of the storage; the buffer may begin later.
+  // Offsets count from the start of the storage. The buffer may begin later.
   const TensorMeta& m = n.result_meta();
   SymExpr address = m.offset - n.meta(0).offset + base->offset;
   const DimVector own = OwnAxes(m.sizes);

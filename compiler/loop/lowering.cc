@@ -55,8 +55,8 @@ bool IsDense(const DimVector& sizes, const DimVector& strides) {
   return true;
 }
 
-// The same, except that rows (of contiguous elements) are padded. Clients keep matrices
-// for their backward like that.
+// The same, except that rows of contiguous elements may be padded. Clients save such
+// matrices for their backward.
 bool HasRoomBehindRows(DimVector sizes, const DimVector& strides) {
   int64_t length = 0, apart = std::numeric_limits<int64_t>::max();
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -110,7 +110,7 @@ std::optional<View> GraphLowering::AsView(ValueId v) const {
   const TensorMeta& m = meta(v);
   auto address = AddressOf(placed.index, buffer.strides);
   if (!address.has_value()) {
-    // 192*(i // 8) + 24*(i % 8) is 24*i: dimensions joined by a view.
+    // A view that joined dimensions has 192*(i // 8) + 24*(i % 8), which is 24*i.
     SymExpr sum = 0;
     for (size_t d = 0; d < placed.index.size(); ++d) {
       sum += placed.index[d] * buffer.strides[d];
@@ -272,8 +272,7 @@ void NestWriter::StoreTo(BufferId buffer, DimVector at, ScalarId value,
                          StoreMode mode, ScalarId mask) {
   const DType dtype = g_.program.buffers[buffer].dtype;
   if (g_.options.emulate_precision_casts && IsHalf(dtype)) {
-    // If the value is used without reading it back, it must be what a read would
-    // give.
+    // If the value is used without being read back, it must be what a read would give.
     value = body.Op(dtype == DType::kFloat16 ? ScalarOp::kRoundFloat16
                                              : ScalarOp::kRoundBFloat16,
                     body.Cast(DType::kFloat32, value));

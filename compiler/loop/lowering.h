@@ -1,8 +1,8 @@
 #ifndef KILN_COMPILER_LOOP_LOWERING_H_
 #define KILN_COMPILER_LOOP_LOWERING_H_
 
-// Shared by the families of lowerings: where each value of the graph lies, and a
-// writer for the nest of one node. Only files of this folder include it.
+// What the families of lowerings share: where each value of the graph lies, and a writer
+// for the nests of a node. Only files of this folder include it.
 
 #include <optional>
 #include <string>
@@ -20,34 +20,34 @@
 
 namespace kiln {
 
-// A value of the graph as a window on a buffer: one index for each dimension of the
-// buffer, over Axis(k) for dimension k of the value. A dimension of size 1 has index 0,
-// and its axis does not occur.
+// A value of the graph as a view of a buffer: an index for each dimension of the buffer,
+// over Axis(k) for dimension k of the value. The axis of a dimension of size 1 does not
+// occur.
 struct PlacedValue {
   BufferId buffer = 0;
   DimVector index;
   bool placed = false;
 };
 
-// The lowering of one graph. The walk in lower_graph.cc fills it.
+// The state of the lowering of one graph, which lower_graph.cc fills node by node.
 struct GraphLowering {
   const Graph& graph;
   const ArtifactOptions& options;
   LoopProgram program;
   std::vector<PlacedValue> values;  // by ValueId
-  std::vector<uint32_t> uses;       // of each value, outputs counted
-  // What leaves for each output, where that is a value.
+  std::vector<uint32_t> uses;       // by ValueId: uses, outputs included
+  // For each output the value that is returned; none if it is not a value.
   std::vector<std::optional<ValueId>> outputs;
-  std::vector<DimVector>
-      output_strides;  // wanted of a value; empty: its meta's
+  // By ValueId: strides that the caller expects; empty: those of the meta.
+  std::vector<DimVector> output_strides;
   // By ValueId: whether a result lies channels-last (assign_layouts.h).
   std::vector<bool> channels_last;
   // Channels-last copies of other values that convolutions share, by ValueId.
   absl::flat_hash_map<uint32_t, View> channels_last_copies;
   int64_t random_streams = 0;
-  // Of the node that is being lowered, and so of everything that is written now.
+  // Those of the node that is being lowered; all new nests and steps get them.
   ClientNodes client_nodes;
-  // What the client calls them; `origin` where none asked.
+  // The client's words for the node that is being lowered; `origin` if it gave none.
   std::vector<std::string> OriginsOf(absl::string_view origin) const;
 
   GraphLowering(const Graph& g, const ArtifactOptions& o)
@@ -57,19 +57,19 @@ struct GraphLowering {
   const ShapeEnv& shapes() const { return program.shapes; }
   BufferId AddBuffer(BufferKind kind, DType dtype, DimVector sizes,
                      DimVector strides);
-  // A dense temporary for a result, placed as the whole of it.
+  // Adds a dense temporary for a result.
   BufferId PlaceResult(ValueId result);
-  // The value as strides on its buffer; none when its index is not linear.
+  // The value as a strided view of its buffer. None if its index is not linear.
   std::optional<View> AsView(ValueId v) const;
   // A contiguous copy of the value, or one with these dense strides, as a view.
   View CopyOf(ValueId v, absl::string_view origin);
   View CopyOf(ValueId v, absl::string_view origin, DimVector strides);
 };
 
-// The value whose memory `v` shows.
+// The value of which `v` is a view, or `v` itself.
 ValueId MemoryOf(const Graph& graph, ValueId v);
 
-// Index 0 for dimensions of size 1, Axis(k) for dimension k else.
+// The index of a whole value: Axis(k) for dimension k, or 0 if its size is 1.
 DimVector OwnAxes(const DimVector& sizes);
 
 // The values that an index tensor may have.
@@ -85,33 +85,34 @@ class NestWriter {
   NestWriter(GraphLowering& lowering, absl::string_view origin)
       : g_(lowering), origin_(origin) {}
 
-  // Appends an axis for each size but those of 1, and gives the index of each
-  // dimension. Reduction axes come last.
+  // Adds an axis for each size that is not 1. Returns the index of each dimension.
+  // Reduction axes come last.
   DimVector Iterate(const DimVector& sizes, bool reduction = false);
 
-  // Elements of `v` at one index a dimension of it; in its own dtype, or cast.
+  // Loads the element of `v` at `at`, an index for each dimension; in its own dtype, or
+  // cast.
   ScalarId Load(ValueId v, const DimVector& at);
   ScalarId LoadAs(ValueId v, const DimVector& at, DType dtype) {
     return body.Cast(dtype, Load(v, at));
   }
   ScalarId MaskedLoad(ValueId v, const DimVector& at, ScalarId mask);
-  // Of a buffer that this node's nests share, in the buffer's dtype.
+  // Loads from a buffer that this node's nests share, in the buffer's dtype.
   ScalarId LoadCell(BufferId buffer, const DimVector& at) {
     return body.Load(buffer, g_.program.buffers[buffer].dtype, at);
   }
-  // Broadcast to an index of higher or equal rank, as PyTorch broadcasts.
+  // Loads `v`, broadcast by PyTorch's rules to an index of higher or equal rank.
   ScalarId LoadBroadcast(ValueId v, const DimVector& at, DType dtype);
 
-  // A loaded index as an index of a dimension of `size`. What is loaded and
-  // stored from here on may depend on it.
+  // A loaded index as an index of a dimension of `size`. Later loads and stores may
+  // depend on it.
   SymExpr IndexInto(const SymExpr& size, ScalarId index, IndexRange range);
 
-  // A number argument, or a tensor argument broadcast, as `dtype`.
+  // A number argument, or a tensor argument broadcast to `at`, as `dtype`.
   absl::StatusOr<ScalarId> Operand(const Argument& argument,
                                    const DimVector& at, DType dtype);
 
-  // Stores to the buffer of `result`, which is placed if it is not yet. A
-  // result that nobody reads is not stored.
+  // Stores to the buffer of `result`, which is placed if it has no place yet. A result
+  // that nothing uses is not stored.
   void Store(ValueId result, const DimVector& at, ScalarId value,
              StoreMode mode = StoreMode::kSet,
              ScalarId mask = kiln::Store::kNoMask);
@@ -125,11 +126,11 @@ class NestWriter {
 
  private:
   SymExpr Compose(const SymExpr& index, const DimVector& at) const;
-  // `mask`, and that no dimension which an index looks into is empty.
+  // `mask`, and the condition that no dimension with a loaded index is empty.
   ScalarId Guarded(ScalarId mask);
-  // `mask`, and that no dimension along which `buffer` stands still is empty:
-  // an address that no axis moves is read where the axis runs over nothing too,
-  // and an input without elements has no memory.
+  // `mask`, and the condition that no dimension of `buffer` with stride 0 is empty. A
+  // load whose address does not depend on an axis may be done even if that axis has no
+  // points, and an input without elements has no memory.
   ScalarId HasElements(const Buffer& buffer, ScalarId mask);
 
   GraphLowering& g_;
@@ -139,7 +140,7 @@ class NestWriter {
   ScalarId not_empty_ = kiln::Store::kNoMask;
 };
 
-// One node being lowered: what a family's function is given.
+// The node that is being lowered: the argument of a family's functions.
 struct NodeLowering {
   GraphLowering& g;
   const Node& node;
@@ -152,22 +153,23 @@ struct NodeLowering {
   const TensorMeta& result_meta(size_t i = 0) const {
     return g.meta(node.results[i]);
   }
-  // A number that the generated code must know; `otherwise` if the argument is absent.
-  // A symbol is fixed at its hint, by a guard.
+  // A number that the generated code depends on; `otherwise` if the argument is absent. A
+  // symbol is fixed at its hint by a guard.
   double Number(size_t i, double otherwise = 0) const;
-  // The same in the code, of that type; an integer's digits are all kept.
+  // The same as a constant of `type` in the body. Keeps all digits of an integer.
   ScalarId Constant(BodyBuilder& body, DType type, size_t i,
                     double otherwise = 0) const;
   int64_t Int(size_t i) const;
-  // Of a list, or of one; none: nothing is given.
+  // The integers of a list, or a single one. Empty if the argument is absent.
   absl::InlinedVector<int64_t, 4> Ints(size_t i) const;
-  // As Ints, dimensions of `rank`, wrapped; rank 0 counts as 1.
+  // Integers that are dimensions of `rank`; negative ones count from the end, and rank 0
+  // counts as 1.
   absl::InlinedVector<size_t, 4> Dims(size_t i, size_t rank) const;
   size_t Dim(size_t i, size_t rank) const { return Dims(i, rank).front(); }
   NestWriter Write() const { return NestWriter(g, origin); }
 };
 
-// How an operator of Handling::kLower is lowered; `op` is its row's.
+// Lowers an operator of Handling::kLower. `op` is that of its LowerRow.
 using LowerFn = absl::Status (*)(NodeLowering& n, ScalarOp op);
 struct LowerRow {
   absl::string_view name;
@@ -190,16 +192,15 @@ absl::Span<const LowerRow> RandomLowerings();
 absl::Span<const LowerRow> SortLowerings();
 absl::Span<const LowerRow> AssertionLowerings();
 
-// An index tensor's value at `at` (broadcast) as an index of a dimension of
-// `size`.
+// The value of an index tensor at `at` (broadcast), as an index of a dimension of `size`.
 SymExpr IndexAt(NestWriter& nest, ValueId v, const DimVector& at,
                 const SymExpr& size, IndexRange range);
 
-// Of the operators that index by lists: kWrapIndex looks, others trust.
+// The range for operators that index by lists: kWrapIndex checks, other rows trust.
 IndexRange RangeOf(ScalarOp row);
 
-// Where index.Tensor and index_put reach: one expression a dimension of the
-// base, for element `at` of the result (or of the values).
+// The element of the base that index.Tensor or index_put accesses for element `at` of the
+// result or of the values: one expression for each dimension of the base.
 struct IndexedAccess {
   DimVector index;
 };
@@ -207,14 +208,14 @@ absl::StatusOr<IndexedAccess> PlaceIndices(
     NestWriter& nest, const GraphLowering& g, const Argument::List& indices,
     const DimVector& base_sizes, const DimVector& at, IndexRange range);
 
-// Operators of Handling::kView: places the results on the input's buffer.
+// Lowers operators of Handling::kView: places the results on the input's buffer.
 absl::Status LowerView(NodeLowering& n);
-// Operators of Handling::kStep, and some of them.
+// Lowers operators of Handling::kStep.
 absl::Status LowerStep(NodeLowering& n);
 absl::Status LowerAttention(NodeLowering& n);
 absl::Status LowerAttentionBackward(NodeLowering& n);
 
-// PyTorch's result type of tensors, 0-dim tensors and numbers.
+// PyTorch's result type for tensors, 0-dim tensors and numbers.
 DType PromoteArguments(const Graph& graph, absl::Span<const Argument> args);
 
 // An int, float or bool; none for a symbol.

@@ -15,7 +15,7 @@ class MovingNodes {
   explicit MovingNodes(const LoopNest& nest);
 
   bool operator[](ScalarId id) const { return moves_[id]; }
-  // By its value, its mask or its place.
+  // Whether the value, the mask or the index moves.
   bool Moves(const Store& store) const;
 
  private:

@@ -14,8 +14,8 @@
 namespace kiln {
 namespace {
 
-// Computed from arguments of its own type, but for a cast's, and for the
-// condition of a choice.
+// Whether the operation has arguments of its own type, except a cast and the condition of
+// a choice, and can be computed in 32 bits.
 bool IsNarrowable(ScalarOp op) {
   switch (op) {
     case ScalarOp::kAdd:
@@ -29,7 +29,7 @@ bool IsNarrowable(ScalarOp op) {
     case ScalarOp::kWhere:
     case ScalarOp::kCast:
       return true;
-    default:  // a question about few
+    default:  // other operations stay in 64 bits
       return false;
   }
 }
@@ -39,7 +39,7 @@ class Narrower {
   Narrower(const LoopNest& nest, const ShapeEnv& shapes)
       : nest_(nest), bounds_(BoundValues(nest, shapes)) {}
 
-  // None where nothing changes.
+  // None if nothing changes.
   std::optional<LoopNest> Run() {
     narrow_.assign(nest_.body.size(), false);
     bool any = false;
@@ -65,7 +65,7 @@ class Narrower {
                               std::numeric_limits<int32_t>::max());
   }
 
-  // A leaf that can be had in both types.
+  // Whether the node is a leaf that can be computed in both types.
   bool IsLeaf(ScalarId id) const {
     return node(id).dtype == DType::kInt64 && Fits(id) &&
            (node(id).op == ScalarOp::kConstant ||
@@ -73,7 +73,7 @@ class Narrower {
   }
   bool HasNarrowForm(ScalarId id) const { return narrow_[id] || IsLeaf(id); }
 
-  // By its own value and its arguments.
+  // Whether the node may be narrow, judged by its own value and its arguments.
   bool MayBeNarrow(ScalarId id) const {
     const ScalarNode& n = node(id);
     if (n.dtype != DType::kInt64 || !IsNarrowable(n.op) || !Fits(id))
@@ -85,26 +85,27 @@ class Narrower {
     return true;
   }
 
-  // A conversion of an index of the nest, and of nothing else.
+  // Whether the node is a cast of an index of the nest.
   bool ReadsAnIndex(const ScalarNode& n) const {
     return n.op == ScalarOp::kCast && IsLeaf(n.args[0]);
   }
 
-  // Compared in 32 bits: both sides can be, and it is no range of an index.
+  // Whether a comparison is done in 32 bits: both sides can be, and it is not a range of
+  // an index.
   bool ComparesNarrow(const ScalarNode& n) const {
     return IsComparison(n.op) && HasNarrowForm(n.args[0]) &&
            HasNarrowForm(n.args[1]) &&
            (narrow_[n.args[0]] || narrow_[n.args[1]]);
   }
 
-  // Whether the node takes that argument in 32 bits.
+  // Whether the node reads that argument in 32 bits.
   bool TakesNarrow(ScalarId id, ScalarId arg) const {
     const ScalarNode& n = node(id);
     if (n.op == ScalarOp::kCast || narrow_[id]) return HasNarrowForm(arg);
     return ComparesNarrow(n);
   }
 
-  // One round; whether any node became wide again.
+  // Makes nodes wide again that are read in 64 bits. Returns whether there were any.
   bool WidenWhatIsReadWide() {
     const std::vector<bool> before = narrow_;
     for (ScalarId id = static_cast<ScalarId>(nest_.body.size()); id-- > 0;) {
@@ -116,7 +117,7 @@ class Narrower {
     return narrow_ != before;
   }
 
-  // The answer of a comparison that is the same for all values.
+  // The result of a comparison if it is the same for all values.
   std::optional<bool> Decided(const ScalarNode& n) const {
     if (!IsComparison(n.op) || n.args.size() != 2) return std::nullopt;
     const ValueBounds& a = bounds_[n.args[0]];
@@ -131,7 +132,7 @@ class Narrower {
         return Not(LessThan(a, b));
       case ScalarOp::kLe:
         return Not(LessThan(b, a));
-      default:  // equality takes more than bounds
+      default:  // bounds do not decide equality
         return std::nullopt;
     }
   }
@@ -166,14 +167,14 @@ class Narrower {
     return RewriteIndex(index, axes_, ids_, body_);
   }
 
-  // A new node that is the constant true.
+  // Whether a new node is the constant true.
   bool Holds(ScalarId id) const {
     const ScalarNode& n = body_.node(id);
     return n.op == ScalarOp::kConstant && n.dtype == DType::kBool &&
            n.number.i != 0;
   }
 
-  // The new node of an argument.
+  // The new node for an argument.
   ScalarId Argument(ScalarId id, ScalarId arg) {
     if (!TakesNarrow(id, arg) || !IsLeaf(arg)) return ids_[arg];
     const ScalarNode& leaf = node(arg);
@@ -198,7 +199,7 @@ class Narrower {
       case ScalarOp::kLoad:
         if (!n.args.empty() && Holds(n.args[0])) n.args.clear();
         return body_.Add(std::move(n));
-      default:  // no rule of their own
+      default:  // no special rule
         return body_.Add(std::move(n));
     }
   }
@@ -208,7 +209,7 @@ class Narrower {
   std::vector<bool> narrow_;  // i64 nodes that are computed as i32
   std::vector<SymExpr> axes_;
   BodyBuilder body_;
-  std::vector<ScalarId> ids_;  // of old nodes, the new ones
+  std::vector<ScalarId> ids_;  // for each old node the new one
 };
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace kiln {
 OrderedKeys::OrderedKeys(DType type, bool least)
     : type_(type),
       least_(least),
-      // An i32 has the least integer too.
+      // i32 needs a wider key, because it has the value that would be none().
       key_(type == DType::kFloat32 ? DType::kInt32 : DType::kInt64) {}
 
 int64_t OrderedKeys::none() const {

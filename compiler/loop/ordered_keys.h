@@ -5,8 +5,9 @@
 
 namespace kiln {
 
-// Maps values to integers, of which the greatest wins: that of the largest value, or
-// with `least` that of the least. NaN wins in both. No value maps to the least integer.
+// Maps values to integer keys. The largest key is that of the largest value or, with
+// `least`, of the smallest value; NaN has a larger key than any number. Only an
+// i64 can have the key none().
 class OrderedKeys {
  public:
   OrderedKeys(DType type, bool least);
@@ -18,7 +19,7 @@ class OrderedKeys {
 
  private:
   int64_t Most() const;
-  // Bits of a negative float grow as it falls.
+  // The bits of a negative float grow as its value falls, so they are inverted.
   ScalarId Flipped(BodyBuilder& b, ScalarId bits) const;
 
   const DType type_;

@@ -11,7 +11,7 @@
 namespace kiln {
 namespace {
 
-// Views that leave the dimensions in their order and number.
+// Views that keep the number and the order of dimensions.
 constexpr absl::string_view kKeepDimensions[] = {
     "aten.slice.Tensor",        "aten.narrow.default",
     "aten.split.Tensor",        "aten.split_with_sizes.default",
@@ -64,7 +64,7 @@ class LayoutPricer {
     const std::optional<ValueId> shown = ShownResult(graph_, v);
     return shown.has_value() && marked_[shown->index];
   }
-  // Whether it would have to be copied to lie channels-last.
+  // Whether the value would have to be copied to be channels-last.
   bool LiesOtherwise(ValueId v) const {
     return !IsMarked(v) && !IsChannelsLast(graph_.meta(v), graph_.shapes);
   }
@@ -99,7 +99,7 @@ class LayoutPricer {
       if (!product) bytes_.saved += read + BytesOf(node.results[0]);
       return;
     }
-    // A gradient reads two of the three, and has the sizes of the third.
+    // A gradient reads two of the three arrays and has the sizes of the third.
     for (size_t r = 0; r < node.results.size() && r < 2; ++r) {
       const bool wanted = graph_.meta(node.results[r]).defined;
       if (wanted && !(r == 0 && product)) bytes_.saved += read;
@@ -125,8 +125,8 @@ class LayoutPricer {
 
   const Graph& graph_;
   const std::vector<bool>& marked_;
-  std::vector<bool> read_;    // by a node or the caller
-  std::vector<bool> copied_;  // in front of a convolution
+  std::vector<bool> read_;    // values that a node or the caller reads
+  std::vector<bool> copied_;  // values that are copied before a convolution
   LayoutBytes bytes_;
 };
 

@@ -160,7 +160,7 @@ bool IsIndexCheck(ScalarOp op) {
 }
 
 bool IsCostly(ScalarOp op) {
-  // The transcendental ones stand together.
+  // The transcendental operations are neighbours in the enum.
   return (op >= ScalarOp::kExp && op <= ScalarOp::kSigmoid) ||
          op == ScalarOp::kRandom || op == ScalarOp::kPow ||
          op == ScalarOp::kAtan2 || op == ScalarOp::kHypot ||

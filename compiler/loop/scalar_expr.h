@@ -32,7 +32,7 @@ enum class ScalarOp : uint8_t {
   kSeed,  // the run's seed, an i64 holding the 64 bits
   kRandom,  // args: seed, i64 index; `number.i`: RandomNumber; uniform f32 in [0, 1): Philox4x32-10
 
-  // Arithmetic. Integers wrap.
+  // Arithmetic. Integers wrap around.
   kAdd,
   kSub,
   kMul,
@@ -118,9 +118,9 @@ enum class ScalarOp : uint8_t {
   kCheckIndex,  // inside: [0, size)
   kWrapIndex,   // inside: [-size, size); negative ones count from the end
 
-  // Over the nest's reduction axes. All of their points have the same result.
+  // Reduces over the nest's reduction axes; all of their points have the same result.
   // args: one value (two for kArgMax/kArgMin with an explicit index).
-  kReduce,  // `reduce` says how; several results are read by kReduceResult
+  kReduce,  // `reduce` says how; kReduceResult reads further members of a tuple
   kReduceResult,  // args: a kReduce; `number.i`: which member of its tuple (0 is kReduce itself)
   // Inclusive running combine along the last reduction axis.
   kScan,
@@ -141,8 +141,8 @@ enum class ScalarOp : uint8_t {
 //   kArgMax, kArgMin  (value, i64 index): the first of equals, NaN first
 //   kSoftmax          (max, sum of exp(x - max))
 //   kMoments          (sum, mean, sum of squared differences from the mean)
-// The last two are float32. They compute two reductions, of which the second needs the
-// first, in one pass over the data.
+// The last two are float32. Each replaces two reductions, of which the second needs the
+// first, by a single pass over the data.
 enum class ReduceOp : uint8_t {
   kNone,
   kSum,
@@ -163,7 +163,7 @@ enum class ReduceOp : uint8_t {
 inline bool IsArgReduction(ReduceOp op) {
   return op == ReduceOp::kArgMax || op == ReduceOp::kArgMin;
 }
-// Those with more than one member.
+// Reductions to a tuple of more than one member.
 inline bool IsTupleReduction(ReduceOp op) {
   return IsArgReduction(op) || op == ReduceOp::kSoftmax ||
          op == ReduceOp::kMoments;
@@ -192,14 +192,14 @@ struct ScalarNode {
   }
 };
 
-// Distinguishes the random operators of a graph: the stream of a seed, and what is added
-// to the seed first. Both fit in 31 bits. An argument of the kernel, so equal random
-// operators share one kernel.
+// Distinguishes the random operators of a graph: a stream, and a number that is added to
+// the seed first. Both fit in 31 bits. It is an argument of the kernel, so that equal
+// random operators share one kernel.
 constexpr int64_t RandomNumber(int64_t stream, int64_t added_to_seed) {
   return stream | added_to_seed << 32;
 }
 
-// "add", "maximum", "reduce": as in loop text and kernel names.
+// "add", "maximum", "reduce": the names in loop text and in names of kernels.
 absl::string_view ScalarOpName(ScalarOp op);
 absl::string_view ReduceOpName(ReduceOp op);
 std::optional<ScalarOp> ScalarOpFromName(absl::string_view name);
@@ -216,7 +216,7 @@ bool IsReduction(ScalarOp op);
 bool IsAlongRow(ScalarOp op);
 // kCheckIndex and kWrapIndex.
 bool IsIndexCheck(ScalarOp op);
-// Whether it takes tens of instructions an element, so that it is worth computing once.
+// Whether an operation takes tens of instructions, so that its result is worth keeping.
 bool IsCostly(ScalarOp op);
 
 }  // namespace kiln

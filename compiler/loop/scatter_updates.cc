@@ -29,7 +29,7 @@ bool StartsAtZero(const NodeLowering& n, std::optional<ValueId> self) {
   return !self.has_value() || IsZeros(n.g, *self);
 }
 
-// `self`, or zeros, into a buffer that updates go to.
+// Copies `self`, or zeros, to the buffer that is to be updated.
 void FillTarget(NodeLowering& n, std::optional<ValueId> self, BufferId to) {
   if (StartsAtZero(n, self)) {
     n.g.program.steps.push_back(Fill{to, Number{.i = 0}});
@@ -41,10 +41,11 @@ void FillTarget(NodeLowering& n, std::optional<ValueId> self, BufferId to) {
   copy.Finish();
 }
 
-// Whether nobody needs `self`, an input whose memory must hold the result at the
-// end, as it was. On the CPU a run that meets an index out of bounds goes on to
-// the kernel's end: what it writes must not be the caller's. A scatter copies, as
-// Inductor's does: the bytes of the scatter seed count its copies.
+// Whether `self`, an input whose memory must hold the result at the end, may be updated
+// in place, because nothing else needs its old values. Never on the CPU, where a run
+// with an index out of bounds continues to the end of the kernel, so that it must not
+// write to the caller's memory. Never for scatters, which copy as Inductor's do: tests
+// of Inductor count the bytes of these copies.
 bool MayBeWrittenOver(const NodeLowering& n, ValueId self) {
   const GraphLowering& g = n.g;
   const PlacedValue& placed = g.values[self.index];
@@ -64,7 +65,7 @@ bool MayBeWrittenOver(const NodeLowering& n, ValueId self) {
   });
 }
 
-// The buffer that updates go to, with the elements of `self`, or zeros, in it.
+// The buffer that is to be updated, filled with the elements of `self`, or with zeros.
 BufferId TargetOf(NodeLowering& n, std::optional<ValueId> self) {
   if (self.has_value() && MayBeWrittenOver(n, *self)) {
     const PlacedValue& placed = n.g.values[self->index];
@@ -78,12 +79,13 @@ BufferId TargetOf(NodeLowering& n, std::optional<ValueId> self) {
   return to;
 }
 
-// On the CPU one thread takes all updates of a nest, in order.
+// Whether the order of updates must be fixed but is the hardware's. On the CPU one thread
+// does all updates of a nest in order.
 bool OrderIsTheHardwares(const NodeLowering& n) {
   return n.g.options.deterministic && n.g.graph.device == DeviceType::kCuda;
 }
 
-// What sums of a dtype are kept in.
+// The type in which sums of a dtype are kept.
 DType SumType(DType dtype) {
   const DType type = ComputeType(dtype);
   return SizeInBytes(type) < 4 ? DType::kInt32 : type;
@@ -91,8 +93,8 @@ DType SumType(DType dtype) {
 
 ScalarId ValueOf(NestWriter&, const Update& update) { return update.value; }
 
-// The greatest number of those that set an element is found first, counted from
-// 1; then its update alone is done.
+// First finds the largest number of the updates of each element, counted from 1. Then
+// does only that update.
 absl::Status SetInOrder(NodeLowering& n, WriteUpdate write, BufferId to) {
   const BufferId last = FilledCells(n, DType::kInt64, Number{.i = 0});
   RETURN_IF_ERROR(ApplyUpdates(n, write, last, StoreMode::kAtomicMax,

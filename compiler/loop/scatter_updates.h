@@ -32,13 +32,13 @@ ScalarId ReadSum(NestWriter& nest, const UpdateSums& sums, const DimVector& at);
 // matter.
 enum class SetNumbers { kAny, kOne };
 
-// result 0 = `self` (nothing: zeros), whose updated elements are set.
+// Writes result 0: `self` (zeros if absent) with the updated elements set.
 absl::Status SetElements(NodeLowering& n, std::optional<ValueId> self,
                          WriteUpdate write,
                          SetNumbers numbers = SetNumbers::kAny);
 
-// result 0 = `self` (nothing: zeros) plus the updates. UNSUPPORTED_OP for sums of
-// booleans.
+// Writes result 0: `self` (zeros if absent) plus the updates. Errors: UNSUPPORTED_OP for
+// sums of booleans.
 absl::Status AddToElements(NodeLowering& n, std::optional<ValueId> self,
                            WriteUpdate write);
 

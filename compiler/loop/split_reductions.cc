@@ -43,7 +43,8 @@ class Splitter {
   }
 
  private:
-  // Whether the nest is a long reduction to few results, and an axis can be cut.
+  // Whether the nest is a long reduction to few results and has an axis that can be
+  // split.
   bool ChooseAxis() {
     int64_t results = 1, points = 1;
     for (uint32_t a = 0; a < nest_.axes.size(); ++a) {
@@ -63,7 +64,7 @@ class Splitter {
   }
 
   bool MaySplit() {
-    // Whether a value is, or is made of, the result of a reduction.
+    // For each value, whether it depends on the result of a reduction.
     std::vector<bool> reduced;
     for (ScalarId id = 0; id < nest_.body.size(); ++id) {
       const ScalarNode& node = nest_.body[id];
@@ -83,8 +84,8 @@ class Splitter {
     return !reduces_.empty() && WritesApart();
   }
 
-  // Whether nothing that is read once an outer point is overwritten at reduced
-  // points, and no sum over stretches is stored.
+  // Whether stores at reduced points overwrite nothing that is read once per outer point,
+  // and there are no kSum stores.
   bool WritesApart() const {
     for (const Store& store : nest_.stores) {
       if (store.mode == StoreMode::kSum) return false;
@@ -115,14 +116,14 @@ class Splitter {
     return buffer;
   }
 
-  // Of a reduction's partial results, that of a part: behind the outer axes.
+  // The index of a part's partial result: the outer axes, then the part.
   DimVector PartIndex() const {
     DimVector index;
     for (uint32_t a = 0; a <= outer_; ++a) index.push_back(SymExpr::Axis(a));
     return index;
   }
 
-  // The number of the part is the last axis that is not reduced.
+  // Makes the nest that reduces the parts. The part is its last axis that is not reduced.
   bool MakeParts(LoopNest& out) const {
     const int64_t length = nest_.axes[axis_].extent.constant() / parts_;
     std::vector<Axis> axes(nest_.axes.begin(), nest_.axes.begin() + outer_);
@@ -165,7 +166,7 @@ class Splitter {
         const ScalarId part = body.Load(buffer++, node.dtype, PartIndex());
         ids.push_back(body.Reduce(node.reduce, node.dtype, {&part, 1}));
       } else if (moves_[id]) {
-        ids.push_back(0);  // no store of this nest needs it
+        ids.push_back(0);  // not needed by any store of this nest
       } else {
         for (ScalarId& arg : node.args) arg = ids[arg];
         for (SymExpr& e : node.index) e = RewriteIndex(e, axes, ids, body);
@@ -185,7 +186,7 @@ class Splitter {
   const BufferId first_buffer_;
   const uint32_t outer_;  // axes that are not reduced
   const MovingNodes moves_;
-  uint32_t axis_ = 0;  // that is cut
+  uint32_t axis_ = 0;  // the axis that is split
   int64_t parts_ = 1;
   std::vector<ScalarId> reduces_;
 };

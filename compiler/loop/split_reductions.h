@@ -6,11 +6,12 @@
 namespace kiln {
 
 // Splits a long reduction with few results into two nests, so that threads can share
-// the work: the first reduces equal parts of an axis, the second reduces the results of
-// the parts in order. For targets where one thread takes a whole outer point.
+// the work. The first nest reduces equal parts of an axis, and the second combines the
+// results of the parts in order. For targets where one thread takes a whole outer
+// point.
 //
-// The number of parts depends only on the sizes. Not split: sizes that are symbolic or
-// have no suitable divisor, tuples, scans and sorts, and nests in which a reduction reads
+// The number of parts depends only on the sizes. Does not split symbolic sizes, sizes
+// without a suitable divisor, tuples, scans, sorts, or nests in which a reduction reads
 // the result of another.
 //
 // Returns how many nests were split. Linear in the bodies.

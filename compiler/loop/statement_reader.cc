@@ -157,7 +157,7 @@ std::optional<LoopNest> StatementReader::ReadNestLine(LineReader& in) {
     in_nest_ = false;
     return std::move(nest_);
   }
-  // "t3 = ..." is a node; a buffer may be called t3 too, but has an index.
+  // "t3 = ..." is a node. A buffer may be called t3 too, but then has an index.
   const absl::string_view line = in.rest();
   const size_t end = line.find_first_of(" [");
   const bool node = line.substr(0, 1) == "t" &&

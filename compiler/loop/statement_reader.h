@@ -14,8 +14,8 @@
 
 namespace kiln {
 
-// Holds the buffers declared so far, and the nest that is being read. Errors of a line
-// are kept in its LineReader.
+// Keeps the buffers declared so far and the nest that is being read. Errors are recorded
+// in the LineReader of their line.
 class StatementReader {
  public:
   std::vector<Buffer>& buffers() { return buffers_; }
@@ -23,22 +23,22 @@ class StatementReader {
   // "(s0 in [1, 65536] hint 8, ...)".
   static ShapeEnv ReadSymbols(LineReader& in);
 
-  // "in x : f32[8] index 0" and the like: adds a buffer. Returns false, and reads
-  // nothing, if the line begins with another word.
+  // Reads a declaration like "in x : f32[8] index 0" and adds the buffer. Returns false,
+  // and reads nothing, if the line is no declaration.
   bool TakeBuffer(LineReader& in);
 
-  // "nest add [i0 in 8] {", without its first word; then each line up to "}",
-  // which gives the nest.
+  // BeginNest reads "nest add [i0 in 8] {" without its first word. ReadNestLine reads the
+  // following lines, and returns the nest at "}".
   void BeginNest(LineReader& in);
   bool in_nest() const { return in_nest_; }
   std::optional<LoopNest> ReadNestLine(LineReader& in);
 
-  // The same of "product mm [m i0 in 8, ...] {".
+  // The same for "product mm [m i0 in 8, ...] {".
   void BeginContraction(Contraction::Form form, LineReader& in);
   bool in_contraction() const { return in_contraction_; }
   std::optional<Contraction> ReadContractionLine(LineReader& in);
 
-  // The same of "attention sdpa [b 2, h 4, ...] {".
+  // The same for "attention sdpa [b 2, h 4, ...] {".
   void BeginAttention(bool backward, LineReader& in);
   bool in_attention() const { return in_attention_; }
   std::optional<Attention> ReadAttentionLine(LineReader& in);
@@ -46,7 +46,7 @@ class StatementReader {
   // The name of a buffer that was declared.
   BufferId ReadBufferName(LineReader& in);
 
-  // Without their first word, too.
+  // These read statements without their first word too.
   RowOrder ReadOrder(LineReader& in);
   Fill ReadFill(LineReader& in);
   ProgramOutput ReadReturn(LineReader& in);

@@ -15,8 +15,8 @@ std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
   for (size_t d = 0; d < store.index.size(); ++d) {
     const auto form = AsLinear(store.index[d]);
     if (!form.has_value() || !form->offset.Is(0)) return std::nullopt;
-    // Digits from the innermost: each weight is the product of the extents
-    // within.
+    // Terms from the innermost on: each weight must be the product of the extents of the
+    // terms before it.
     auto terms = form->terms;
     SymExpr weight = 1;
     for (size_t n = terms.size(); n > 0; --n) {

@@ -8,9 +8,9 @@
 
 namespace kiln {
 
-// The values of the axes of `nest` at which its `store` writes element `index` of
-// `buffer`. `index` may be over any axes. None if the store does not write each element
-// exactly once. Pure.
+// Inverts a store: returns the values of the axes of `nest` at which `store` writes
+// element `index` of `buffer`. `index` may be over axes of another nest. None if the
+// store does not write each element exactly once. Pure.
 std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
                                            const Store& store,
                                            const Buffer& buffer,

@@ -14,10 +14,11 @@ namespace kiln {
 
 namespace {
 
-// Loads of an element: with more it is the row of a window, and a loop's work.
+// The most loads at each reduced point. With more, the reduction is over the rows of a
+// window, and better as a loop.
 constexpr int kMostLoads = 5;
 
-// What combines two elements; none where it takes more than one operation.
+// The operation that combines two elements; none if it takes more than one.
 std::optional<ScalarOp> StepOf(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
@@ -47,7 +48,7 @@ class Unroller {
         outer_(NumOuterAxes(nest)),
         moves_(nest) {}
 
-  // The nest without its reduced axes; none where it is left alone.
+  // The nest without its reduced axes; none if it is not changed.
   std::optional<LoopNest> Run(int64_t threshold) {
     if (!CountPoints(threshold)) return std::nullopt;
     if (!MayUnroll()) return std::nullopt;
@@ -72,7 +73,8 @@ class Unroller {
   }
 
  private:
-  // Whether there are from one reduced point to fewer than `threshold`.
+  // Counts the reduced points. Returns whether there is at least one, and fewer than
+  // `threshold`.
   bool CountPoints(int64_t threshold) {
     for (size_t a = outer_; a < nest_.axes.size(); ++a) {
       const SymExpr& extent = nest_.axes[a].extent;
@@ -103,7 +105,7 @@ class Unroller {
     return true;
   }
 
-  // The axes of the nest at the reduced point of that number, in row-major order.
+  // The axes of the nest at a reduced point, given its number in row-major order.
   std::vector<SymExpr> AxesAt(int64_t point) const {
     std::vector<SymExpr> axes(nest_.axes.size());
     for (size_t a = nest_.axes.size(); a-- > outer_;) {
@@ -115,7 +117,7 @@ class Unroller {
     return axes;
   }
 
-  // Appends what the node is at each reduced point.
+  // Appends the node's copies for all reduced points.
   void AddNode(ScalarId id) {
     const ScalarNode& node = nest_.body[id];
     if (node.op == ScalarOp::kReduceResult) {
@@ -163,8 +165,8 @@ class Unroller {
     return value;
   }
 
-  // The value of an argmax or argmin; its index goes into `places_`. The first of
-  // equals wins, and NaN, the first one, over all numbers.
+  // The value of an argmax or argmin; its index is stored in places_. The first of equal
+  // values is taken, and the first NaN before all numbers.
   ScalarId Extreme(ScalarId id) {
     const ScalarNode& reduce = nest_.body[id];
     const ScalarOp better =
@@ -194,10 +196,10 @@ class Unroller {
   int64_t points_ = 1;    // reduced ones
   const MovingNodes moves_;
   std::vector<SymExpr> extents_;          // of the axes that stay
-  std::vector<std::vector<SymExpr>> at_;  // of each point, the axes' values
+  std::vector<std::vector<SymExpr>> at_;  // by point: the values of the axes
   BodyBuilder body_;
-  std::vector<std::vector<ScalarId>> ids_;  // of each point, the new nodes
-  std::vector<ScalarId> places_;  // of each argmax and argmin, its index
+  std::vector<std::vector<ScalarId>> ids_;  // by point: the new nodes
+  std::vector<ScalarId> places_;  // by node: the index of an argmax or argmin
 };
 
 }  // namespace

@@ -8,12 +8,13 @@
 namespace kiln {
 
 // Replaces reductions of fewer than `threshold` elements by expressions: the sum over
-// three channels of a pixel becomes two additions. The new nest is pointwise, so it can
-// be inlined and fused like any other.
+// the three channels of a pixel becomes two additions. The new nest is pointwise, so it
+// can be inlined and fused like any other.
 //
-// Elements are combined in the order of the axes. Not changed: nests whose reduced
+// Elements are combined in the order of the axes. Does not change nests whose reduced
 // extents are symbolic, that store at reduced points, that load more than five values at
-// each of them, or that scan or sort, and reductions whose step is not a single operation (logsumexp, softmax, moments).
+// each of them, or that scan or sort, nor reductions whose step is not a single operation
+// (logsumexp, softmax, moments).
 //
 // Returns how many nests changed. Linear in the bodies, times `threshold`.
 int UnrollReductions(LoopProgram& program, int64_t threshold);

@@ -1,7 +1,7 @@
 #ifndef KILN_COMPILER_LOOP_UPDATE_H_
 #define KILN_COMPILER_LOOP_UPDATE_H_
 
-// An update of an element at a loaded position, and a nest that does many of them.
+// Updates of a result's elements at loaded positions, and nests that do them.
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -10,7 +10,7 @@
 
 namespace kiln {
 
-// How one point of a nest changes the result.
+// The update that one point of a nest does.
 struct Update {
   DimVector index;  // in the result
   ScalarId value;   // in the result's ComputeType

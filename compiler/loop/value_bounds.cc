@@ -10,12 +10,13 @@
 namespace kiln {
 namespace {
 
-constexpr double kExact = int64_t{1} << 53;  // integers that a double holds
-constexpr double kLargest = 1e30;            // of floats that are followed
-constexpr double kSmallest = 1e-30;          // below may be flushed to 0
-constexpr double kRounding = 1e-6;           // of a float32, and more than its
+constexpr double kExact = int64_t{1}
+                          << 53;     // a double holds all integers up to this
+constexpr double kLargest = 1e30;    // larger floats count as unbounded
+constexpr double kSmallest = 1e-30;  // smaller results may be flushed to 0
+constexpr double kRounding = 1e-6;  // more than the rounding error of a float32
 
-// Whatever the type holds.
+// The bounds of the type.
 ValueBounds AnyOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -43,7 +44,8 @@ bool IsFinite(const ValueBounds& b) {
   return b.number && std::isfinite(b.min) && std::isfinite(b.max);
 }
 
-// What a computed integer is in its type: beyond its ends it wraps.
+// The bounds of an integer result, given those of the exact result: if these are beyond
+// the type, it may wrap around to any value.
 ValueBounds Integer(DType dtype, ValueBounds exact) {
   const ValueBounds any = AnyOf(dtype);
   const double least = std::max(any.min, -kExact);
@@ -51,7 +53,7 @@ ValueBounds Integer(DType dtype, ValueBounds exact) {
   return exact.Within(least, most) ? exact : any;
 }
 
-// What a computed float is, as its type rounds.
+// The bounds of a float result, given those of the exact result.
 ValueBounds Rounded(DType dtype, ValueBounds exact) {
   if (IsHalf(dtype) || !exact.Within(-kLargest, kLargest)) return AnyOf(dtype);
   exact.min -= kRounding * std::abs(exact.min);
@@ -136,7 +138,7 @@ class Bounder {
     return {value, value};
   }
 
-  // One that lies outside becomes 0.
+  // An index that is out of range becomes 0.
   ValueBounds OfCheckedIndex(const ScalarNode& node) const {
     const double most = Arg(node, 1).max - 1;
     return Integer(node.dtype, {0, std::max(0.0, most)});
@@ -202,7 +204,7 @@ class Bounder {
         const double most = std::max(a.max / b.min, a.max / b.max);
         return Integer(node.dtype, {std::floor(least), std::floor(most)});
       }
-      default:  // a remainder of floats, or by what can be 0
+      default:  // a remainder of floats, or by a divisor that can be 0
         return AnyOf(node.dtype);
     }
   }

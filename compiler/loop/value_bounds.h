@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-// Inclusive. A float that can be NaN is not a `number`; the bounds hold for its other
-// values. Integers above 2^53 in magnitude count as unbounded.
+// Inclusive bounds. `number` is false for a float that can be NaN; the bounds then hold
+// for its other values. Integers above 2^53 in magnitude count as unbounded.
 struct ValueBounds {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
