@@ -50,10 +50,10 @@ absl::string_view LineReader::PeekWord() const {
   return rest_.substr(0, n);
 }
 
-std::string LineReader::Word(absl::string_view due) {
+std::string LineReader::Word(absl::string_view expected) {
   const absl::string_view word = PeekWord();
   if (!ok() || word.empty()) {
-    Fail(due);
+    Fail(expected);
     return "";
   }
   std::string out(word);
@@ -159,10 +159,10 @@ ScalarId LineReader::Node() {
   return static_cast<ScalarId>(Int());
 }
 
-void LineReader::FailAt(absl::string_view place, absl::string_view due) {
+void LineReader::FailAt(absl::string_view place, absl::string_view expected) {
   if (!ok()) return;
   failed_at_ = place;
-  due_ = std::string(due);
+  expected_ = std::string(expected);
 }
 
 absl::Status LineReader::status() const {
@@ -173,7 +173,7 @@ absl::Status LineReader::status() const {
                    failed_at_.data() - line_.data() + 1, ": found ",
                    found.empty() ? std::string("the end of the line")
                                  : absl::StrCat("'", found, "'"),
-                   ", due ", due_));
+                   ", expected ", expected_));
 }
 
 void LineReader::Skip() {

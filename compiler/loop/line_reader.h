@@ -20,7 +20,7 @@ class LineReader {
   // `line` outlives this. `number` counts from 1.
   LineReader(absl::string_view line, size_t number);
 
-  bool ok() const { return due_.empty(); }
+  bool ok() const { return expected_.empty(); }
   bool done() const { return rest_.empty(); }
   absl::string_view rest() const { return rest_; }
 
