@@ -38,7 +38,7 @@ struct Step {
 
 absl::Status WrongLevel(absl::string_view due) {
   return absl::InvalidArgumentError(
-      absl::StrCat("found another level, due a ", due));
+      absl::StrCat("found another level, expected a ", due));
 }
 
 template <typename Level>

@@ -78,7 +78,7 @@ absl::Status ReadDecision(absl::string_view text, TuningTable& tuning) {
   if (decision.first.empty() || decision.second.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tune=", text,
-                     ": due a key of --explain-tiling, a blank and a "
+                     ": expected a key of --explain-tiling, a blank and a "
                      "variant"));
   }
   tuning[decision.first] = decision.second;
@@ -159,7 +159,7 @@ absl::Status AddWordsFor(absl::string_view level, Config& config) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--emit=", level, ": due graph, loops, kernels, plan, cuda or cpu"));
+      "--emit=", level, ": expected graph, loops, kernels, plan, cuda or cpu"));
 }
 
 // Only passes over graphs can be left out; the others lead to the next level.
@@ -168,7 +168,7 @@ absl::Status CheckSkip(const std::vector<std::string>& skip) {
   for (const std::string& name : skip) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--skip=", name, ": found no such pass, due one of ",
+        absl::StrCat("--skip=", name, ": found no such pass, expected one of ",
                      absl::StrJoin(known, ", ")));
   }
   return absl::OkStatus();
@@ -184,8 +184,8 @@ absl::StatusOr<Target> ReadTarget(const Config& config) {
   if ((cuda || config.emit == "cpu") && target.kind != due) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--target=", config.target, " with --emit=", config.emit, ": found ",
-        cuda ? "a level of processors, due an sm_ architecture"
-             : "a GPU architecture, due x86-64-v3 or another level"));
+        cuda ? "a level of processors, expected an sm_ architecture"
+             : "a GPU architecture, expected x86-64-v3 or another level"));
   }
   return target;
 }

@@ -28,9 +28,10 @@ absl::Status SetOption(absl::string_view word, wire::ArtifactOptions& options) {
   const bool is_bool = field->cpp_type() == Field::CPPTYPE_BOOL;
   if (!absl::SimpleAtoi(parts.second, &value) || (is_bool && value > 1) ||
       (!is_bool && field->cpp_type() != Field::CPPTYPE_UINT32)) {
-    return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat(parts.first, ": found \"", parts.second,
-                                  "\", due ", is_bool ? "0 or 1" : "a number"));
+    return MakeError(
+        ErrorReason::kBadOption,
+        absl::StrCat(parts.first, ": found \"", parts.second, "\", expected ",
+                     is_bool ? "0 or 1" : "a number"));
   }
   const google::protobuf::Reflection& set = *options.GetReflection();
   if (is_bool) {

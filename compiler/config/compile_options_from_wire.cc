@@ -13,7 +13,7 @@ constexpr uint32_t kMaxUnrollReductions = 64;
 absl::Status BadOption(absl::string_view name, uint64_t found, uint64_t most) {
   return MakeError(
       ErrorReason::kBadOption,
-      absl::StrCat(name, ": found ", found, ", due at most ", most));
+      absl::StrCat(name, ": found ", found, ", expected at most ", most));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ absl::StatusOr<Target> TargetFromWire(const wire::Target& wire) {
       break;
   }
   return MakeError(ErrorReason::kBadTarget,
-                   "target: none is named, due is cpu or cuda");
+                   "target: found none, expected cpu or cuda");
 }
 
 }  // namespace kiln

@@ -15,7 +15,7 @@ absl::StatusOr<TensorMetas> InferAssertion(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
   if (!self.numel().Is(1)) {
     return Malformed(
-        absl::StrCat("asserted ", ToText(self), ", due one element"));
+        absl::StrCat("asserted ", ToText(self), ", expected one element"));
   }
   return TensorMetas{};
 }

@@ -62,7 +62,7 @@ absl::StatusOr<TensorMetas> InferGradientsHeadsInside(const InferInput& in) {
   TensorMetas metas;
   for (size_t i = 1; i <= 3; ++i) {
     const TensorMeta& x = in.tensor(i);
-    if (x.rank() != 4) return Malformed("rank 4 due");
+    if (x.rank() != 4) return Malformed("expected rank 4");
     metas.push_back(HeadsInside(x.dtype, x.sizes));
   }
   return metas;
@@ -96,7 +96,7 @@ absl::StatusOr<TensorMetas> InferGradientsAlike(const InferInput& in) {
   TensorMetas metas;
   for (size_t i = 1; i <= 3; ++i) {
     const TensorMeta& x = in.tensor(i);
-    if (x.rank() != 4) return Malformed("rank 4 due");
+    if (x.rank() != 4) return Malformed("expected rank 4");
     metas.push_back(MetaLike(x, in.shapes));
   }
   return metas;
@@ -153,7 +153,8 @@ absl::StatusOr<TensorMetas> InferEfficientAttentionBackward(
   ASSIGN_OR_RETURN(TensorMetas metas, InferGradientsHeadsInside(in));
   metas.push_back(LeftOut());
   const Argument::List& mask = in.args[10].list();
-  if (mask.size() != 4) return Malformed("grad_input_mask: four flags are due");
+  if (mask.size() != 4)
+    return Malformed("grad_input_mask: expected four flags");
   if (!in.has(4) || !std::get<bool>(mask[3].v)) return metas;
   TensorMeta bias = in.tensor(4);
   DimVector rows = bias.sizes;
@@ -176,7 +177,7 @@ absl::StatusOr<TensorMetas> InferAttention(const InferInput& in) {
   out.sizes = {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]};
   out.strides = in.ints(10);
   if (out.strides.size() != out.sizes.size())
-    return Malformed("attention: four strides are due");
+    return Malformed("attention: expected four strides");
   return TensorMetas{
       std::move(out),
       ContiguousMeta(DType::kFloat32, {q.sizes[0], q.sizes[1], q.sizes[2]})};
@@ -195,7 +196,7 @@ absl::StatusOr<TensorMetas> InferAttentionBackward(const InferInput& in) {
     meta.sizes = in.tensor(i).sizes;
     meta.strides = in.ints(12 + i);
     if (meta.strides.size() != meta.sizes.size())
-      return Malformed("attention_backward: four strides are due");
+      return Malformed("attention_backward: expected four strides");
     metas.push_back(std::move(meta));
   }
   return metas;

@@ -45,7 +45,7 @@ absl::StatusOr<TensorMetas> InferPowScalarBase(const InferInput& in) {
 // Bits have no floats.
 absl::StatusOr<TensorMetas> InferBitwise(const InferInput& in) {
   if (IsFloat(Promote(in, {0, 1}).Result())) {
-    return Malformed("bits of a float operand, due integers or bools");
+    return Malformed("bits of a float operand, expected integers or bools");
   }
   return InferBinary(in);
 }

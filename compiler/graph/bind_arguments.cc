@@ -197,9 +197,10 @@ absl::StatusOr<Arguments> BindArguments(
     absl::Span<const std::pair<absl::string_view, Argument>> by_name) {
   const std::vector<Param>& params = op.schema.params;
   if (positional.size() > params.size()) {
-    return MakeError(ErrorReason::kMalformedGraph,
-                     absl::StrCat(op.name, ": ", positional.size(),
-                                  " arguments, due at most ", params.size()));
+    return MakeError(
+        ErrorReason::kMalformedGraph,
+        absl::StrCat(op.name, ": ", positional.size(),
+                     " arguments, expected at most ", params.size()));
   }
   const size_t given = positional.size();
   Arguments bound = std::move(positional);
@@ -227,9 +228,9 @@ absl::StatusOr<Arguments> BindArguments(
       return Malformed(op, params[i].name, "is missing");
     }
     if (!Fit(params[i], bound[i]) && !(absent && bound[i].is_none())) {
-      return Malformed(
-          op, params[i].name,
-          absl::StrCat("is of a wrong type, due ", TypeText(params[i].type)));
+      return Malformed(op, params[i].name,
+                       absl::StrCat("is of a wrong type, expected ",
+                                    TypeText(params[i].type)));
     }
   }
   return bound;

@@ -23,8 +23,8 @@ absl::StatusOr<std::vector<int64_t>> Spatial(std::vector<int64_t> given,
                                              absl::string_view what) {
   if (given.size() == 1) given.assign(spatial, given[0]);
   if (static_cast<int>(given.size()) != spatial) {
-    return Malformed(
-        absl::StrCat(what, " of ", given.size(), " numbers, due ", spatial));
+    return Malformed(absl::StrCat(what, " of ", given.size(),
+                                  " numbers, expected ", spatial));
   }
   for (const int64_t n : given) {
     if (n < least) return Malformed(absl::StrCat(what, " below ", least));
@@ -88,7 +88,7 @@ absl::StatusOr<TensorMetas> InferConvolution(const InferInput& in) {
   const TensorMeta& w = in.tensor(1);
   if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank()) {
     return Malformed(absl::StrCat("convolution of ", ToText(x), " by ",
-                                  ToText(w), ", due ranks 3 to 5"));
+                                  ToText(w), ", expected ranks 3 to 5"));
   }
   if (x.dtype != w.dtype) return Malformed("input and weight of two dtypes");
   ASSIGN_OR_RETURN(const ConvShape shape, ReadShape(in, 3, x.rank() - 2));
@@ -105,16 +105,16 @@ absl::StatusOr<TensorMetas> InferConvolutionBackward(const InferInput& in) {
   const TensorMeta& w = in.tensor(2);
   if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank() ||
       grad.rank() != x.rank()) {
-    return Malformed("ranks, due 3 to 5 and equal");
+    return Malformed("ranks, expected 3 to 5 and equal");
   }
   ASSIGN_OR_RETURN(const ConvShape shape, ReadShape(in, 4, x.rank() - 2));
   ASSIGN_OR_RETURN(const DimVector due, OutputSizes(x, w, shape, in.shapes));
   if (!SameSizes(due, grad.sizes, in.shapes)) {
     return Malformed(
-        absl::StrCat("gradient ", ToText(grad), ", due ", ToText(due)));
+        absl::StrCat("gradient ", ToText(grad), ", expected ", ToText(due)));
   }
   const Argument::List& mask = in.args[10].list();
-  if (mask.size() != 3) return Malformed("output_mask, due three flags");
+  if (mask.size() != 3) return Malformed("output_mask, expected three flags");
   const bool channels_last = InChannelsLast(x, w, in.shapes);
   TensorMetas metas = {MetaInFormat(x.dtype, x.sizes, channels_last),
                        MetaInFormat(w.dtype, w.sizes, channels_last),

@@ -26,7 +26,7 @@ absl::Status CheckSizes(const DimVector& sizes) {
   for (const SymExpr& size : sizes) {
     if (size.is_constant() && size.constant() < 0) {
       return Malformed(
-          absl::StrCat("sizes ", ToText(sizes), ", due 0 or more"));
+          absl::StrCat("sizes ", ToText(sizes), ", expected 0 or more"));
     }
   }
   return absl::OkStatus();
@@ -184,7 +184,7 @@ absl::StatusOr<TensorMetas> TriangleIndices(const InferInput& in, bool lower) {
   const int64_t rows = in.integer(0), cols = in.integer(1);
   const int64_t offset = in.integer(2);
   if (rows < 0 || cols < 0 || rows > (1 << 20)) {
-    return Malformed("row and col, due in [0, 2^20]");
+    return Malformed("row and col, expected in [0, 2^20]");
   }
   int64_t count = 0;
   for (int64_t r = 0; r < rows; ++r) {

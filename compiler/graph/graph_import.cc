@@ -83,9 +83,9 @@ class GraphImporter {
       }
       if (facts.range.min < 0 || facts.range.max > ValueRange::kMax ||
           !facts.range.Contains(facts.hint)) {
-        return Malformed(absl::StrCat("symbol ", i, ": hint ", facts.hint,
-                                      " in [", wire.min(), ", ", wire.max(),
-                                      "], due inside of it and of [0, 2^62]"));
+        return Malformed(absl::StrCat(
+            "symbol ", i, ": hint ", facts.hint, " in [", wire.min(), ", ",
+            wire.max(), "], expected inside of it and of [0, 2^62]"));
       }
       graph_.shapes.symbols.push_back(std::move(facts));
     }
@@ -102,9 +102,10 @@ class GraphImporter {
                        SymProgram::FromWire(guard.condition(), num_symbols()));
       const absl::StatusOr<int64_t> holds = condition.EvaluateChecked(hints);
       if (holds.ok() && *holds != 0) {
-        return Malformed(absl::StrCat("forbidden guard ", condition.ToText(),
-                                      ": holds at the hints, due one that the "
-                                      "caller's sizes break"));
+        return Malformed(
+            absl::StrCat("forbidden guard ", condition.ToText(),
+                         ": holds at the hints, expected one that the "
+                         "caller's sizes break"));
       }
       // One that is no comparison is no fact, and needs none: hints decide
       // against it.
@@ -124,7 +125,7 @@ class GraphImporter {
       if (elements >= kMaxElements) {
         return MakeError(ErrorReason::kTooLarge,
                          absl::StrCat("tensor ", ToText(meta),
-                                      ", due less than 2^40 elements"));
+                                      ", expected less than 2^40 elements"));
       }
     }
     return absl::OkStatus();
@@ -155,7 +156,7 @@ class GraphImporter {
     uint32_t alignment = wire.alignment_bytes();
     if ((alignment & (alignment - 1)) != 0 || alignment > 4096) {
       return Malformed(absl::StrCat("alignment of ", alignment,
-                                    " bytes, due a power of two"));
+                                    " bytes, expected a power of two"));
     }
     if (alignment == 0) {
       alignment = static_cast<uint32_t>(SizeInBytes(meta.dtype));
@@ -197,10 +198,10 @@ class GraphImporter {
     }
     for (uint32_t i = 0; i < num_symbols(); ++i) {
       if (!found[i]) {
-        return Malformed(
-            absl::StrCat("symbol ", i,
-                         ": no input is it, due one size, stride, offset or "
-                         "scalar"));
+        return Malformed(absl::StrCat(
+            "symbol ", i,
+            ": no input is it, expected one size, stride, offset or "
+            "scalar"));
       }
     }
     return absl::OkStatus();
@@ -216,16 +217,17 @@ class GraphImporter {
                        "data that travels apart from the graph");
     }
     if (bytes.constant() > kMaxConstantBytes) {
-      return MakeError(ErrorReason::kTooLarge,
-                       absl::StrCat(bytes.constant(), " bytes, due at most ",
-                                    kMaxConstantBytes));
+      return MakeError(
+          ErrorReason::kTooLarge,
+          absl::StrCat(bytes.constant(), " bytes, expected at most ",
+                       kMaxConstantBytes));
     }
     if (bytes.constant() != static_cast<int64_t>(wire.data().size())) {
       return Malformed(absl::StrCat(wire.data().size(), " bytes of data for ",
                                     ToText(meta)));
     }
     if (!IsContiguous(meta, graph_.shapes) || !meta.offset.Is(0)) {
-      return Malformed(absl::StrCat(ToText(meta), ", due contiguous"));
+      return Malformed(absl::StrCat(ToText(meta), ", expected contiguous"));
     }
     meta.strides = ContiguousStrides(meta.sizes);
     values_.push_back(graph_.AddConstant(TextName(wire.name()), std::move(meta),
@@ -378,7 +380,7 @@ class GraphImporter {
     if (wire.results_size() != 0 &&
         wire.results_size() != static_cast<int>(results.size())) {
       return Malformed(absl::StrCat(op->name, ": found ", wire.results_size(),
-                                    " results, due ", results.size()));
+                                    " results, expected ", results.size()));
     }
     for (size_t i = 0; i < results.size(); ++i) {
       values_.push_back(results[i]);

@@ -217,8 +217,9 @@ class GraphParser {
     absl::StatusOr<ValueIds> results = graph_.AddNode(*op, *std::move(args));
     if (!results.ok()) return Annotate(results.status(), where);
     if (results->size() != names.size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          where, ": found ", names.size(), " names, due ", results->size()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": found ", names.size(), " names, expected ",
+                       results->size()));
     }
     for (size_t i = 0; i < names.size(); ++i) {
       graph_.SetName((*results)[i], names[i]);

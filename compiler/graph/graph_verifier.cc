@@ -115,9 +115,10 @@ class GraphVerifier {
     });
     RETURN_IF_ERROR(order);
     if (node.args.size() != node.op->schema.params.size()) {
-      return Broken("G3", NodeName(node),
-                    absl::StrCat("found ", node.args.size(), " arguments, due ",
-                                 node.op->schema.params.size()));
+      return Broken(
+          "G3", NodeName(node),
+          absl::StrCat("found ", node.args.size(), " arguments, expected ",
+                       node.op->schema.params.size()));
     }
     const absl::StatusOr<Arguments> bound = BindArguments(*node.op, node.args);
     if (!bound.ok()) {
@@ -197,7 +198,7 @@ class GraphVerifier {
       if (due.dtype != found.dtype || due.sizes != found.sizes) {
         return Broken(
             "G7", Name(mutation.input),
-            absl::StrCat("found ", ToText(found), ", due ", ToText(due)));
+            absl::StrCat("found ", ToText(found), ", expected ", ToText(due)));
       }
     }
     return absl::OkStatus();

@@ -21,7 +21,8 @@ bool IsIndex(DType d) { return d == DType::kInt64 || d == DType::kInt32; }
 absl::Status CheckIndex(const TensorMeta& index) {
   if (IsIndex(index.dtype)) return absl::OkStatus();
   if (IsInteger(index.dtype) && index.numel().Is(0)) return absl::OkStatus();
-  return Malformed(absl::StrCat("index ", ToText(index), ", due i64 or i32"));
+  return Malformed(
+      absl::StrCat("index ", ToText(index), ", expected i64 or i32"));
 }
 
 // The result keeps the layout of `self`, as its clone would.
@@ -35,7 +36,8 @@ absl::StatusOr<TensorMetas> InferEmbedding(const InferInput& in) {
   const TensorMeta& indices = in.tensor(1);
   RETURN_IF_ERROR(CheckIndex(indices));
   if (weight.rank() != 2) {
-    return Malformed(absl::StrCat("weight ", ToText(weight), ", due rank 2"));
+    return Malformed(
+        absl::StrCat("weight ", ToText(weight), ", expected rank 2"));
   }
   DimVector sizes = indices.sizes;
   sizes.push_back(weight.sizes[1]);
@@ -150,8 +152,8 @@ absl::StatusOr<TensorMetas> InferIndexPut(const InferInput& in) {
   ASSIGN_OR_RETURN(const DimVector sizes,
                    BroadcastSizes({&due, &values}, in.shapes));
   if (!SameSizes(sizes, due, in.shapes)) {
-    return Malformed(
-        absl::StrCat("values ", ToText(in.tensor(2)), ", due ", ToText(due)));
+    return Malformed(absl::StrCat("values ", ToText(in.tensor(2)),
+                                  ", expected ", ToText(due)));
   }
   return LikeSelf(in);
 }

@@ -16,7 +16,7 @@ absl::Status CheckSizes(const OpDef& op, const TensorMeta& meta,
   if (meta.rank() > kMaxRank) {
     return MakeError(ErrorReason::kTooLarge,
                      absl::StrCat(op.name, ": result of ", meta.rank(),
-                                  " dimensions, due at most ", kMaxRank));
+                                  " dimensions, expected at most ", kMaxRank));
   }
   int64_t elements = 1;
   bool too_large = false;
@@ -25,7 +25,7 @@ absl::Status CheckSizes(const OpDef& op, const TensorMeta& meta,
     if (n < 0) {
       return MakeError(ErrorReason::kMalformedGraph,
                        absl::StrCat(op.name, ": result ", ToText(meta),
-                                    ", due sizes of 0 or more"));
+                                    ", expected sizes of 0 or more"));
     }
     if (n == 0) return absl::OkStatus();
     too_large = too_large || n >= kMaxElements || elements >= kMaxElements / n;
@@ -34,7 +34,7 @@ absl::Status CheckSizes(const OpDef& op, const TensorMeta& meta,
   if (!too_large) return absl::OkStatus();
   return MakeError(ErrorReason::kTooLarge,
                    absl::StrCat(op.name, ": result ", ToText(meta),
-                                ", due less than 2^40 elements"));
+                                ", expected less than 2^40 elements"));
 }
 
 }  // namespace

@@ -311,8 +311,8 @@ std::optional<DimVector> ViewStrides(const TensorMeta& meta,
 absl::StatusOr<int> WrapDim(int64_t dim, int rank) {
   const int64_t limit = std::max(rank, 1);
   if (dim < -limit || dim >= limit) {
-    return Malformed(
-        absl::StrCat("dim ", dim, ", due in [", -limit, ", ", limit - 1, "]"));
+    return Malformed(absl::StrCat("dim ", dim, ", expected in [", -limit, ", ",
+                                  limit - 1, "]"));
   }
   return static_cast<int>(dim < 0 ? dim + limit : dim);
 }

@@ -17,7 +17,7 @@ constexpr auto kDecompose = Handling::kDecompose;
 absl::Status CheckDTypes(const TensorMeta& a, const TensorMeta& b) {
   if (a.dtype == b.dtype) return absl::OkStatus();
   return Malformed(absl::StrCat("product of ", ToText(a), " and ", ToText(b),
-                                ", due one dtype"));
+                                ", expected one dtype"));
 }
 
 // [..., M, K] x [..., K, N], of rank `rank`, batch sizes equal.
@@ -106,7 +106,7 @@ absl::StatusOr<TensorMetas> InferDot(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferAddr(const InferInput& in) {
   const TensorMeta& a = in.tensor(1);
   const TensorMeta& b = in.tensor(2);
-  if (a.rank() != 1 || b.rank() != 1) return Malformed("vectors due");
+  if (a.rank() != 1 || b.rank() != 1) return Malformed("expected vectors");
   return TensorMetas{
       ContiguousMeta(in.tensor(0).dtype, {a.sizes[0], b.sizes[0]})};
 }

@@ -78,7 +78,7 @@ absl::StatusOr<TensorMetas> InferKth(const InferInput& in) {
 // values that `how` names, and where they stood (runtime's extern kernels).
 absl::StatusOr<TensorMetas> InferOrder(const InferInput& in) {
   const TensorMeta& x = in.tensor(0);
-  if (x.rank() != 2) return Malformed("order: a matrix is due");
+  if (x.rank() != 2) return Malformed("order: expected a matrix");
   return ValuesAndPlaces(
       ContiguousMeta(x.dtype, DimVector{x.sizes[0], in.sym(1)}));
 }
@@ -86,7 +86,7 @@ absl::StatusOr<TensorMetas> InferOrder(const InferInput& in) {
 // values stand, ascending or descending; as prims.order's "sort".
 absl::StatusOr<TensorMetas> InferSortRows(const InferInput& in) {
   const TensorMeta& x = in.tensor(0);
-  if (x.rank() != 2) return Malformed("sort_rows: a matrix is due");
+  if (x.rank() != 2) return Malformed("sort_rows: expected a matrix");
   return TensorMetas{
       ContiguousMeta(DType::kInt64, DimVector{x.sizes[0], in.sym(1)})};
 }
@@ -94,7 +94,7 @@ absl::StatusOr<TensorMetas> InferSortRows(const InferInput& in) {
 // length.
 absl::StatusOr<TensorMetas> InferSortValues(const InferInput& in) {
   const TensorMeta& x = in.tensor(0);
-  if (x.rank() != 2) return Malformed("sort_values: a matrix is due");
+  if (x.rank() != 2) return Malformed("sort_values: expected a matrix");
   return ValuesAndPlaces(
       ContiguousMeta(x.dtype, DimVector{x.sizes[0], in.sym(1)}));
 }
@@ -116,7 +116,8 @@ absl::StatusOr<TensorMetas> InferRunningExtreme(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferLogCumSumExp(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
   RETURN_IF_ERROR(WrapDim(in.integer(1), self.rank()).status());
-  if (!IsFloat(self.dtype)) return Malformed("integers, due a float dtype");
+  if (!IsFloat(self.dtype))
+    return Malformed("integers, expected a float dtype");
   return TensorMetas{ContiguousMeta(self.dtype, self.sizes)};
 }
 
@@ -142,7 +143,7 @@ absl::StatusOr<TensorMetas> InferSearch(const InferInput& in) {
 
 // bucketize(self, boundaries, *, out_int32, right)
 absl::StatusOr<TensorMetas> InferBucketize(const InferInput& in) {
-  if (in.tensor(1).rank() != 1) return Malformed("boundaries: due rank 1");
+  if (in.tensor(1).rank() != 1) return Malformed("boundaries: expected rank 1");
   DimVector sizes;
   if (in.is_tensor(0)) sizes = in.tensor(0).sizes;
   return TensorMetas{ContiguousMeta(PlaceType(in.flag(2)), std::move(sizes))};

@@ -22,7 +22,8 @@ absl::StatusOr<std::vector<int64_t>> Pair(std::vector<int64_t> given,
                                           const std::vector<int64_t>& absent) {
   if (given.empty()) given = absent;
   if (given.size() == 1) given.push_back(given[0]);
-  if (given.size() != 2) return Malformed("a list, due one or two numbers");
+  if (given.size() != 2)
+    return Malformed("a list, expected one or two numbers");
   return given;
 }
 
@@ -63,7 +64,8 @@ SymExpr CountOfWindows(const SymExpr& n, const Window& w, int i,
 absl::StatusOr<TensorMeta> Pooled(const InferInput& in, const Window& w) {
   const TensorMeta& x = in.tensor(0);
   if (x.rank() != 3 && x.rank() != 4) {
-    return Malformed(absl::StrCat("input ", ToText(x), ", due rank 3 or 4"));
+    return Malformed(
+        absl::StrCat("input ", ToText(x), ", expected rank 3 or 4"));
   }
   DimVector sizes = x.sizes;
   for (int i = 0; i < 2; ++i) {
@@ -105,7 +107,8 @@ absl::StatusOr<TensorMetas> InferAdaptive(const InferInput& in) {
   const TensorMeta& x = in.tensor(0);
   const DimVector out = in.ints(1);
   if ((x.rank() != 3 && x.rank() != 4) || out.size() != 2) {
-    return Malformed(absl::StrCat("input ", ToText(x), ", due rank 3 or 4"));
+    return Malformed(
+        absl::StrCat("input ", ToText(x), ", expected rank 3 or 4"));
   }
   DimVector sizes = x.sizes;
   sizes[x.rank() - 2] = out[0];
@@ -119,7 +122,7 @@ absl::StatusOr<TensorMetas> InferUpsample(const InferInput& in) {
   const TensorMeta& x = in.tensor(0);
   const DimVector out = in.ints(1);
   if (x.rank() != 4 || out.size() != 2) {
-    return Malformed(absl::StrCat("input ", ToText(x), ", due rank 4"));
+    return Malformed(absl::StrCat("input ", ToText(x), ", expected rank 4"));
   }
   return TensorMetas{MetaInFormat(x.dtype,
                                   {x.sizes[0], x.sizes[1], out[0], out[1]},
@@ -130,7 +133,8 @@ absl::StatusOr<TensorMetas> InferUpsample(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferUpsampleBackward(const InferInput& in) {
   const TensorMeta& grad = in.tensor(0);
   DimVector sizes = in.ints(2);
-  if (grad.rank() != 4 || sizes.size() != 4) return Malformed("rank 4 due");
+  if (grad.rank() != 4 || sizes.size() != 4)
+    return Malformed("expected rank 4");
   return TensorMetas{MetaInFormat(grad.dtype, std::move(sizes),
                                   SuggestsChannelsLast(grad, in.shapes))};
 }

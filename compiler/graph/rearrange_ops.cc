@@ -24,7 +24,8 @@ absl::StatusOr<TensorMetas> InferLikeSelf(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferScatterReduce(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
   RETURN_IF_ERROR(WrapDim(in.integer(1), self.rank()).status());
-  if (!IsInteger(in.tensor(2).dtype)) return Malformed("index: due integers");
+  if (!IsInteger(in.tensor(2).dtype))
+    return Malformed("index: expected integers");
   const int rank = std::max(in.tensor(2).rank(), 1);
   if (rank != std::max(self.rank(), 1)) {
     return Malformed(
@@ -71,7 +72,8 @@ absl::StatusOr<TensorMetas> InferUnpool(const InferInput& in) {
 
 // take(self, index)
 absl::StatusOr<TensorMetas> InferTake(const InferInput& in) {
-  if (in.tensor(1).dtype != DType::kInt64) return Malformed("index: due i64");
+  if (in.tensor(1).dtype != DType::kInt64)
+    return Malformed("index: expected i64");
   return TensorMetas{ContiguousMeta(in.tensor(0).dtype, in.tensor(1).sizes)};
 }
 
@@ -105,7 +107,7 @@ absl::StatusOr<TensorMetas> InferPadBackward(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferPixels(const InferInput& in, bool up) {
   const TensorMeta& self = in.tensor(0);
   const int64_t r = in.integer(1);
-  if (self.rank() < 3 || r < 1) return Malformed("rank 3 or more is due");
+  if (self.rank() < 3 || r < 1) return Malformed("expected rank 3 or more");
   DimVector sizes = self.sizes;
   SymExpr &c = sizes[sizes.size() - 3], &h = sizes[sizes.size() - 2],
           &w = sizes[sizes.size() - 1];
@@ -131,7 +133,7 @@ absl::StatusOr<TensorMetas> InferUnshuffle(const InferInput& in) {
 absl::StatusOr<TensorMetas> InferTurn(const InferInput& in) {
   const TensorMeta& self = in.tensor(0);
   const std::vector<int64_t> dims = in.fixed_ints(2);
-  if (dims.size() != 2) return Malformed("dims: due two");
+  if (dims.size() != 2) return Malformed("dims: expected two");
   ASSIGN_OR_RETURN(const int a, WrapDim(dims[0], self.rank()));
   ASSIGN_OR_RETURN(const int b, WrapDim(dims[1], self.rank()));
   const int64_t turns = ((in.integer(1) % 4) + 4) % 4;

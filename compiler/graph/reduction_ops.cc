@@ -59,7 +59,7 @@ absl::Status CheckMean(const InferInput& in, size_t dtype_at) {
   const DType dtype = in.dtype(dtype_at).value_or(in.tensor(0).dtype);
   if (IsFloat(dtype)) return absl::OkStatus();
   return Malformed(
-      absl::StrCat("mean in ", ShortName(dtype), ", due a float dtype"));
+      absl::StrCat("mean in ", ShortName(dtype), ", expected a float dtype"));
 }
 absl::StatusOr<TensorMetas> InferMeanAll(const InferInput& in) {
   RETURN_IF_ERROR(CheckMean(in, 1));

@@ -196,8 +196,9 @@ class SchemaParser {
     return absl::ConsumePrefix(&text_, token);
   }
   absl::Status Unexpected(absl::string_view due) const {
-    return absl::InternalError(absl::StrCat(
-        "schema ", all_, ": found '", text_.substr(0, 20), "', due ", due));
+    return absl::InternalError(absl::StrCat("schema ", all_, ": found '",
+                                            text_.substr(0, 20), "', expected ",
+                                            due));
   }
 
   absl::string_view all_;

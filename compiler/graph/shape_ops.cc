@@ -166,7 +166,7 @@ absl::StatusOr<TensorMetas> InferSliceScatter(const InferInput& in) {
                    BroadcastSizes({&due, &in.tensor(1).sizes}, in.shapes));
   if (!SameSizes(sizes, due, in.shapes)) {
     return Malformed(
-        absl::StrCat("src ", ToText(in.tensor(1)), ", due ", ToText(due)));
+        absl::StrCat("src ", ToText(in.tensor(1)), ", expected ", ToText(due)));
   }
   return LikeSelf(in);
 }
@@ -178,7 +178,7 @@ absl::StatusOr<TensorMetas> InferSelectScatter(const InferInput& in) {
   due.erase(due.begin() + dim);
   if (!SameSizes(in.tensor(1).sizes, due, in.shapes)) {
     return Malformed(
-        absl::StrCat("src ", ToText(in.tensor(1)), ", due ", ToText(due)));
+        absl::StrCat("src ", ToText(in.tensor(1)), ", expected ", ToText(due)));
   }
   return LikeSelf(in);
 }

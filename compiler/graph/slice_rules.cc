@@ -31,7 +31,7 @@ absl::StatusOr<SliceBounds> BoundsOfSlice(const Argument& start,
   bounds.step = step.is_none() ? SymExpr(1) : step.sym();
   if (shapes.DecideLt(bounds.step, 1, "slice")) {
     return Malformed(
-        absl::StrCat("step ", bounds.step.ToString(), ", due 1 or more"));
+        absl::StrCat("step ", bounds.step.ToString(), ", expected 1 or more"));
   }
   bounds.start =
       start.is_none() ? SymExpr(0) : Clamped(start.sym(), size, shapes);

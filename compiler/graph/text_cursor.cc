@@ -143,7 +143,7 @@ absl::Status TextCursor::Unexpected(absl::string_view due) const {
   return absl::InvalidArgumentError(absl::StrCat(
       "line ", line, ": found ",
       AtEnd() ? std::string("the end") : absl::StrCat("'", found, "'"),
-      ", due ", due));
+      ", expected ", due));
 }
 
 std::string FloatText(double value) {

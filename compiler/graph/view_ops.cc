@@ -20,7 +20,7 @@ constexpr int64_t kMaxPieces = 1 << 16;
 absl::Status CheckPieces(int64_t n) {
   if (n <= kMaxPieces) return absl::OkStatus();
   return MakeError(ErrorReason::kTooLarge,
-                   absl::StrCat(n, " results, due at most ", kMaxPieces));
+                   absl::StrCat(n, " results, expected at most ", kMaxPieces));
 }
 
 TensorMeta Like(const TensorMeta& self, DimVector sizes, DimVector strides) {

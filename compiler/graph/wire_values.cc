@@ -59,8 +59,8 @@ absl::StatusOr<std::vector<SymExpr>> RunCode(const wire::SymExpr& wire,
   if (count > kMaxInstructions) {
     return MakeError(
         ErrorReason::kTooLarge,
-        absl::StrCat("expression of ", count, " instructions, due at most ",
-                     kMaxInstructions));
+        absl::StrCat("expression of ", count,
+                     " instructions, expected at most ", kMaxInstructions));
   }
   std::vector<SymExpr> stack;
   for (int i = 0; i < count; ++i) {
@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<SymExpr>> RunCode(const wire::SymExpr& wire,
     } else if (step.op() == wire::SYM_OP_SYMBOL) {
       if (step.value() < 0 || step.value() >= num_symbols) {
         return Malformed(absl::StrCat("symbol number ", step.value(),
-                                      ", due below ", num_symbols));
+                                      ", expected below ", num_symbols));
       }
       stack.push_back(SymExpr::Symbol(static_cast<uint32_t>(step.value())));
     } else {
@@ -158,7 +158,7 @@ absl::StatusOr<TensorMeta> TensorMetaFromWire(const wire::TensorMeta& wire,
     if ((size.is_constant() && size.constant() < 0) ||
         (stride.is_constant() && stride.constant() < 0)) {
       return Malformed(absl::StrCat("size ", size.ToString(), " and stride ",
-                                    stride.ToString(), ", due 0 or more"));
+                                    stride.ToString(), ", expected 0 or more"));
     }
     meta.sizes.push_back(std::move(size));
     meta.strides.push_back(std::move(stride));
@@ -173,7 +173,7 @@ absl::Status CheckName(absl::string_view name) {
     return MakeError(
         ErrorReason::kTooLarge,
         absl::StrCat("name '", absl::CHexEscape(name.substr(0, 40)), "...' of ",
-                     name.size(), " bytes, due at most ", kMaxNameBytes));
+                     name.size(), " bytes, expected at most ", kMaxNameBytes));
   }
   const bool clean = std::none_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_iscntrl(static_cast<unsigned char>(c));

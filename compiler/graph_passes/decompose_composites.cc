@@ -63,8 +63,8 @@ absl::Status Decompose(GraphRewriter& rewriter, uint32_t i,
   Decomposition decomposition(*node.op, args, metas, target, e);
   const Parts parts = row->run(decomposition);
   if (e.status().ok() && parts.size() < metas.size()) {
-    e.Fail(absl::InternalError(
-        absl::StrCat("found ", parts.size(), " parts, due ", metas.size())));
+    e.Fail(absl::InternalError(absl::StrCat(
+        "found ", parts.size(), " parts, expected ", metas.size())));
   }
   RETURN_IF_ERROR(Annotate(e.status(), node.op->name));
   std::vector<ValueId> results;

@@ -66,7 +66,7 @@ absl::Status VerifyLowerable(const Graph& graph) {
     return absl::InternalError(
         absl::StrCat("P1 at ", node.op->name, ": found an operator that ",
                      handling == Handling::kMutate ? "mutates" : "is composite",
-                     ", due a view, a loop or a library call"));
+                     ", expected a view, a loop or a library call"));
   }
   for (const Mutation& mutation : graph.mutations) {
     const Value& value = graph.value(mutation.value);

@@ -57,10 +57,10 @@ absl::Status VerifyArray(const Attention& a, size_t place,
   for (size_t d = 0; fits && d < axes.size(); ++d)
     fits = view.sizes[d] == a.extents[AxisLetters().find(axes[d])];
   if (!fits) {
-    return Broken(
-        a, "A2",
-        absl::StrCat(name, ": found ", view.sizes.size(), " sizes and ",
-                     view.strides.size(), " strides, due those of ", axes));
+    return Broken(a, "A2",
+                  absl::StrCat(name, ": found ", view.sizes.size(),
+                               " sizes and ", view.strides.size(),
+                               " strides, expected those of ", axes));
   }
   if (HasDueType(a, place, view.dtype)) return absl::OkStatus();
   return Broken(a, "A3", absl::StrCat(name, ": found ", ShortName(view.dtype)));
@@ -81,7 +81,7 @@ absl::Status VerifyAttention(const Attention& a,
     if (found != IsDue(a, place)) {
       return Broken(
           a, "A1",
-          absl::StrCat(found ? "found" : "due", " is ", PlaceName(place)));
+          absl::StrCat(found ? "found " : "expected ", PlaceName(place)));
     }
   }
   for (size_t place = 0; place < Attention::kPlaces; ++place) {

@@ -18,8 +18,8 @@ class ContractionVerifier {
   absl::Status Verify() {
     std::string due;
     if (!HasKnownAxes(c_, due)) {
-      return Broken(
-          "C1", absl::StrCat("found ", c_.extents.size(), " axes, due ", due));
+      return Broken("C1", absl::StrCat("found ", c_.extents.size(),
+                                       " axes, expected ", due));
     }
     written_axes_.assign(c_.extents.size(), false);
     for (size_t place = 0; place < c_.operands.size(); ++place) {
@@ -30,8 +30,9 @@ class ContractionVerifier {
       RETURN_IF_ERROR(VerifyNode(id));
     }
     if (num_factors_ != 2 || num_sums_ != 1) {
-      return Broken("C3", absl::StrCat("found ", num_factors_, " factors and ",
-                                       num_sums_, " sums, due two and one"));
+      return Broken(
+          "C3", absl::StrCat("found ", num_factors_, " factors and ", num_sums_,
+                             " sums, expected two and one"));
     }
     return VerifyValue();
   }
@@ -55,9 +56,10 @@ class ContractionVerifier {
     }
     if (view.sizes.size() != view.strides.size() ||
         view.sizes.size() != operand.index.size()) {
-      return Broken("C2", absl::StrCat(name, ": found ", view.strides.size(),
-                                       " strides and ", operand.index.size(),
-                                       " indices, due ", view.sizes.size()));
+      return Broken("C2",
+                    absl::StrCat(name, ": found ", view.strides.size(),
+                                 " strides and ", operand.index.size(),
+                                 " indices, expected ", view.sizes.size()));
     }
     absl::Status status;
     for (const SymExpr& e : operand.index) {
@@ -117,7 +119,7 @@ class ContractionVerifier {
     const DType due = c_.factor(static_cast<int>(node.number.i)).view.dtype;
     if (node.dtype == due) return absl::OkStatus();
     return Broken("C3", absl::StrCat("t", id, ": found ", ShortName(node.dtype),
-                                     ", due ", ShortName(due)));
+                                     ", expected ", ShortName(due)));
   }
 
   absl::Status VerifyLoad(ScalarId id) {

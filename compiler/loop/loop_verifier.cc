@@ -98,12 +98,12 @@ class NestVerifier {
     if (index.size() != buffers_[buffer].sizes.size()) {
       return Broken("L3", where,
                     absl::StrCat("found ", index.size(), " indices of ",
-                                 buffers_[buffer].name, ", due ",
+                                 buffers_[buffer].name, ", expected ",
                                  buffers_[buffer].sizes.size()));
     }
     if (dtype != buffers_[buffer].dtype) {
       return Broken("L4", where,
-                    absl::StrCat("found ", ShortName(dtype), ", due ",
+                    absl::StrCat("found ", ShortName(dtype), ", expected ",
                                  ShortName(buffers_[buffer].dtype), " of ",
                                  buffers_[buffer].name));
     }
@@ -270,8 +270,8 @@ absl::Status VerifyView(const View& view, const LoopProgram& program,
   }
   if (view.sizes.size() != view.strides.size()) {
     return Broken("L9", where,
-                  absl::StrCat("found ", view.strides.size(), " strides, due ",
-                               view.sizes.size()));
+                  absl::StrCat("found ", view.strides.size(),
+                               " strides, expected ", view.sizes.size()));
   }
   return absl::OkStatus();
 }

@@ -61,7 +61,7 @@ class AttentionLowering {
     const std::optional<Attention::Causal> known = CausalFromName(causal);
     if (!known.has_value()) {
       return absl::InternalError(absl::StrCat(
-          n_.node.op->name, ": found causal ", causal, ", a name is due"));
+          n_.node.op->name, ": found causal ", causal, ", expected a name"));
     }
     a_.causal = *known;
     a_.window = n_.Int(first + 1);

@@ -370,7 +370,7 @@ absl::Status Order(NodeLowering& n) {
   const std::optional<RowOrder::How> known = OrderFromName(how);
   if (!known.has_value()) {
     return absl::InternalError(
-        absl::StrCat("prims.order: found how ", how, ", an order is due"));
+        absl::StrCat("prims.order: found how ", how, ", expected an order"));
   }
   order.how = *known;
   order.largest = BoolOf(n.arg(3));

@@ -172,7 +172,7 @@ RefTensor RefCall::Make(int i, const Elements& elements) {
   RefTensor t = RefTensor::Zeros(due.dtype, due.sizes, due.strides);
   if (due.sizes != elements.sizes) {
     Fail(absl::StrCat("result ", i, ": found [",
-                      absl::StrJoin(elements.sizes, ", "), "], due [",
+                      absl::StrJoin(elements.sizes, ", "), "], expected [",
                       absl::StrJoin(due.sizes, ", "), "]"));
     return t;
   }

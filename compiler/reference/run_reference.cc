@@ -89,8 +89,8 @@ class ReferenceRun {
   absl::Status BindInputs(absl::Span<const RefValue> inputs) {
     if (inputs.size() != graph_.inputs.size()) {
       return MakeError(ErrorReason::kMalformedGraph,
-                       absl::StrCat("inputs: found ", inputs.size(), ", due ",
-                                    graph_.inputs.size()));
+                       absl::StrCat("inputs: found ", inputs.size(),
+                                    ", expected ", graph_.inputs.size()));
     }
     RETURN_IF_ERROR(BindSymbols(inputs));
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -103,7 +103,7 @@ class ReferenceRun {
         return MakeError(
             ErrorReason::kMalformedGraph,
             absl::StrCat("input ", i, ": found another kind, dtype or size, ",
-                         "due ", ShortName(meta.dtype), "[",
+                         "expected ", ShortName(meta.dtype), "[",
                          absl::StrJoin(meta.sizes, ", "), "]"));
       }
       values_[id->index] = tensor->WithLayout(meta.strides, meta.offset);
@@ -120,16 +120,16 @@ class ReferenceRun {
     RefResults results = run(call);
     RETURN_IF_ERROR(call.status());
     if (results.size() < node.results.size()) {
-      return absl::InternalError(
-          absl::StrCat("reference of ", node.op->name, ": found ",
-                       results.size(), " results, due ", node.results.size()));
+      return absl::InternalError(absl::StrCat(
+          "reference of ", node.op->name, ": found ", results.size(),
+          " results, expected ", node.results.size()));
     }
     for (size_t i = 0; i < node.results.size(); ++i) {
       if (due[i].defined && results[i].sizes != due[i].sizes) {
-        return absl::InternalError(
-            absl::StrCat("reference of ", node.op->name, ": result ", i,
-                         " found [", absl::StrJoin(results[i].sizes, ", "),
-                         "], due [", absl::StrJoin(due[i].sizes, ", "), "]"));
+        return absl::InternalError(absl::StrCat(
+            "reference of ", node.op->name, ": result ", i, " found [",
+            absl::StrJoin(results[i].sizes, ", "), "], expected [",
+            absl::StrJoin(due[i].sizes, ", "), "]"));
       }
       values_[node.results[i].index] = std::move(results[i]);
     }

@@ -55,7 +55,7 @@ absl::Status VerifyMemory(const KernelPlan& plan) {
   if (plan.placements.size() != plan.buffers.size()) {
     return Broken("K2", plan.name,
                   absl::StrCat("found ", plan.placements.size(),
-                               " placements, due ", plan.buffers.size()));
+                               " placements, expected ", plan.buffers.size()));
   }
   std::vector<Life> lives(plan.buffers.size());
   for (size_t s = 0; s < plan.steps.size(); ++s) {
@@ -184,7 +184,7 @@ absl::Status VerifyStretch(const PlannedKernel& kernel) {
   if (due != found) {
     return Broken(
         "K9", kernel.label,
-        absl::StrCat("found a stretch of ", found, " rows, due ", due));
+        absl::StrCat("found a stretch of ", found, " rows, expected ", due));
   }
   if (rows != nullptr && rows->cluster > 1 &&
       (rows->rows != 1 || rows->parts != 1 || found != 0 ||
@@ -226,7 +226,7 @@ absl::Status VerifyTallies(const PlannedKernel& kernel) {
     return Broken(
         "K12", kernel.label,
         absl::StrCat("found ", tallies->threads, " threads for ",
-                     tallies->values, " values, due ", node.number.i));
+                     tallies->values, " values, expected ", node.number.i));
   }
   return absl::OkStatus();
 }

@@ -116,7 +116,7 @@ class SymParser {
   }
   absl::Status Unexpected(absl::string_view due) const {
     return absl::InvalidArgumentError(absl::StrCat(
-        "expression: found '", text_.substr(0, 20), "', due ", due));
+        "expression: found '", text_.substr(0, 20), "', expected ", due));
   }
 
   absl::string_view text_;

@@ -87,7 +87,7 @@ absl::Status CheckObjectSymbols(absl::string_view image,
   }
   for (const std::string& symbol : symbols) {
     if (names.count(symbol) == 0) {
-      return Refused(absl::StrCat("defines no ", symbol, ", which was due"));
+      return Refused(absl::StrCat("expected a definition of ", symbol));
     }
   }
   return absl::OkStatus();

@@ -193,7 +193,8 @@ TEST_F(KilnWorker, AnObjectThatIsAnothersIsRefused) {
   ASSERT_TRUE(reply.has_error());
   const absl::Status refused = StatusOf(reply.error());
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kToolchainRejected) << refused;
-  EXPECT_TRUE(absl::StrContains(refused.message(), "defines no kiln_two"))
+  EXPECT_TRUE(
+      absl::StrContains(refused.message(), "expected a definition of kiln_two"))
       << refused;
 }
 

@@ -62,10 +62,10 @@ expect 0 '^kernel add\+amax\+sub\+exp\+sum\+div$' rows.ir --explain-tiling
 expect 0 '^\* cpu rows accumulators 1 block 4096 grain 16384: [0-9.]+ us \(memory [0-9.]+, issue [0-9.]+, latency [0-9.]+; [0-9.]+ MB\)$' \
   rows.ir --explain-tiling
 expect 0 '^  cpu columns strip 4 block 256 unroll 4 grain 16384: [0-9.]+ us \(' rows.ir --explain-tiling
-[[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "due one star in: $(cat out.txt)"
+[[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "expected one star in: $(cat out.txt)"
 expect 0 '^\* cuda rows vector .*: [0-9.]+ us \(memory .* [0-9]+ registers\)$' rows.ir --explain-tiling --target=sm_90
 expect 0 '^  cuda serial threads 256 blocks [0-9]+: [0-9.]+ us \(' rows.ir --explain-tiling --target=sm_90
-[[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "due one star in: $(cat out.txt)"
+[[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "expected one star in: $(cat out.txt)"
 # What it stars is what a plan has.
 "$OPT" long.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.*\): .*/\1/p' > star.txt
 expect 0 " kiln_red_fused_sum_0 $(cat star.txt) workspace " long.ir --emit=kernels --target=sm_90
@@ -76,24 +76,24 @@ graph @open(N in [2, 100000000] = 512)(%x: f32[64, N]) -> (%y) {
 }
 END
 "$OPT" open.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.* cluster [0-9]* blocks [0-9]* alone [01]\).*/\1/p' > open_star.txt
-grep -q '^cuda rows .* held [1-9]' open_star.txt || fail "due rows in registers in: $(cat open_star.txt)"
+grep -q '^cuda rows .* held [1-9]' open_star.txt || fail "expected rows in registers in: $(cat open_star.txt)"
 expect 0 "^  kernel kiln_per_fused_amax_div_exp_sub_sum_0 $(cat open_star.txt) \{$" open.ir --emit=kernels --target=sm_90
 
 # A tuning decision stands above the price, before memory is placed; one that is out of date is ignored, and said so.
 tuned() { "$OPT" long.ir --target=sm_90 "--tune=$1" "${@:2}" > out.txt || fail "kiln-opt long.ir --tune=$1"; }
 "$OPT" long.ir --explain-tiling --target=sm_90 > out.txt
 LONG="$(sed -n 's/^  key //p' out.txt)"
-[[ "$LONG" == reduce/f32/2^0x2^24/*/sm_90 ]] || fail "due a key in: $(cat out.txt)"
+[[ "$LONG" == reduce/f32/2^0x2^24/*/sm_90 ]] || fail "expected a key in: $(cat out.txt)"
 WHOLE="$(sed -n 's/^  \(cuda rows .* parts 1 .*\): .*/\1/p' out.txt | head -1)"
 tuned "$LONG $WHOLE" --explain-tiling
-grep -q "^\* $WHOLE: " out.txt && grep -q "^  tuned: $WHOLE\$" out.txt || fail "due $WHOLE in: $(cat out.txt)"
+grep -q "^\* $WHOLE: " out.txt && grep -q "^  tuned: $WHOLE\$" out.txt || fail "expected $WHOLE in: $(cat out.txt)"
 tuned "$LONG $WHOLE" --emit=kernels
-grep -q " $WHOLE {" out.txt || fail "due $WHOLE in: $(cat out.txt)"
-! grep -q partials out.txt || fail "due no workspace in: $(cat out.txt)"
+grep -q " $WHOLE {" out.txt || fail "expected $WHOLE in: $(cat out.txt)"
+! grep -q partials out.txt || fail "expected no workspace in: $(cat out.txt)"
 tuned "$LONG cuda rows with wings" --explain-tiling
-grep -q '^  ignored: tuning decision "cuda rows with wings": is none of ' out.txt || fail "due a ground in: $(cat out.txt)"
-grep -q "^\* $(cat star.txt): " out.txt || fail "due $(cat star.txt) in: $(cat out.txt)"
-expect 2 '--tune=nothing: due a key of --explain-tiling, a blank and a variant' long.ir --tune=nothing
+grep -q '^  ignored: tuning decision "cuda rows with wings": is none of ' out.txt || fail "expected a ground in: $(cat out.txt)"
+grep -q "^\* $(cat star.txt): " out.txt || fail "expected $(cat star.txt) in: $(cat out.txt)"
+expect 2 '--tune=nothing: expected a key of --explain-tiling, a blank and a variant' long.ir --tune=nothing
 
 # The pairs that share no kernel, each with its ground.
 cat > apart.ir <<'END'
@@ -168,7 +168,7 @@ padded '^  buffer b[0-9]+ "buf[0-9]+" [a-z]+ bytes 524288 .*written b[0-9]+ f32 
 padded 'nest constant_pad_nd \[i0 in 64, i1 in 2048\]' --emit=loops --options=no_inplace_padding=1
 padded '= constant_pad_nd\(%w, \[0, 2' --emit=graph --options=force_shape_pad=1
 "$OPT" padded.ir --target=sm_90 --emit=plan --options=no_inplace_padding=1 > out.txt || fail "kiln-opt padded.ir --options"
-! grep -q ' written ' out.txt || fail "due nothing in place in: $(cat out.txt)"
+! grep -q ' written ' out.txt || fail "expected nothing in place in: $(cat out.txt)"
 
 # A linear layer and cross-entropy at their true size: the gradient of the logits alone is padded in its own rows.
 in_place() {
@@ -183,20 +183,20 @@ in_place '  buffer b[0-9]+ "buf[0-9]+" own bytes 3296722880 written b[0-9]+ bf16
 in_place '' --case=seed_linear_and_cel.bwd0 --options=force_shape_pad=1,no_inplace_padding=1
 
 expect 2 'no_such: there is no such option' padded.ir --options=no_such=1
-expect 2 'force_shape_pad: found "2", due 0 or 1' padded.ir --options=force_shape_pad=2
-expect 2 'max_fusion_size: found 5000, due at most 4096' padded.ir --options=max_fusion_size=5000
-expect 2 'cache_tag: found "x", due a number' padded.ir --options=cache_tag=x
+expect 2 'force_shape_pad: found "2", expected 0 or 1' padded.ir --options=force_shape_pad=2
+expect 2 'max_fusion_size: found 5000, expected at most 4096' padded.ir --options=max_fusion_size=5000
+expect 2 'cache_tag: found "x", expected a number' padded.ir --options=cache_tag=x
 
 expect 0 'f32\[6, 8\]' rows.ir --run
 expect 0 ' ms  functionalize' rows.ir --emit=graph --time
 
 expect 2 'pass fold_nothing: not known; known are functionalize' rows.ir fold_nothing
-expect 2 'found another level, due a loop program' rows.ir fuse_loops
-expect 2 '--emit=ptx: due graph, loops, kernels, plan, cuda or cpu' rows.ir --emit=ptx
+expect 2 'found another level, expected a loop program' rows.ir fuse_loops
+expect 2 '--emit=ptx: expected graph, loops, kernels, plan, cuda or cpu' rows.ir --emit=ptx
 expect 2 'option --no-such: not known' rows.ir --no-such
-expect 2 '--target=x86-64-v3 with --emit=cuda: found a level of processors, due' rows.ir --emit=cuda --target=x86-64-v3
-expect 2 '--target=sm_90 with --emit=cpu: found a GPU architecture, due' rows.ir --emit=cpu --target=sm_90
-expect 2 '--skip=nosuch: found no such pass, due one of functionalize' rows.ir --emit=graph --skip=nosuch
+expect 2 '--target=x86-64-v3 with --emit=cuda: found a level of processors, expected' rows.ir --emit=cuda --target=x86-64-v3
+expect 2 '--target=sm_90 with --emit=cpu: found a GPU architecture, expected' rows.ir --emit=cpu --target=sm_90
+expect 2 '--skip=nosuch: found no such pass, expected one of functionalize' rows.ir --emit=graph --skip=nosuch
 expect 2 '--skip=lower_graph: found no such pass' rows.ir --emit=loops --skip=lower_graph
 expect 2 'found a folder, expected a file' .
 echo '{"name": "torn", "inputs": []}' > torn.jsonl
@@ -207,9 +207,9 @@ expect 2 'FILE is missing' --run
 expect 1 'nowhere.ir' nowhere.ir
 expect 2 'sm_12345|target' rows.ir --target=sm_12345x
 echo 'graph @bad()(%x: f32[2]) -> (%y) { %y = rely(%x) }' > bad.ir
-expect 2 "line 1: found 'rely\(%x\) }', due an operator" bad.ir
+expect 2 "line 1: found 'rely\(%x\) }', expected an operator" bad.ir
 sed 's/kernel kiln/colonel kiln/' kernels.ir > bad_plan.ir
-expect 2 "line [0-9]+ column 3: found 'colonel kiln_red_fused_add_ama', due in, const" bad_plan.ir
+expect 2 "line [0-9]+ column 3: found 'colonel kiln_red_fused_add_ama', expected in, const" bad_plan.ir
 sed 's/cpu rows accumulators 1 block 4096 grain 16384/cpu rows accumulators 0 block 4096 grain 16384/' kernels.ir > broken_plan.ir
 expect 1 'K5 at kiln_red_fused_add_amax_div_exp_sub_sum_0: found accumulators 0' broken_plan.ir
 "$OPT" rows.ir --emit=kernels --target=sm_90 > cuda_kernels.ir

@@ -373,7 +373,7 @@ TEST(FlashPlans, EachInvariantIsLookedAt) {
       {" part query_grad sums sums10", " part query_grad",
        "128 rows, 64 columns and no sums"},
       {"part forward", "part query_grad", "K13 at kiln_tem_fused_attention_0"},
-      {"part key_grads", "part all", "due forward, query_grad or key_grads"},
+      {"part key_grads", "part all", "expected forward, query_grad or"},
       {"fused_attention_0", "fused_attention_backward_1", "K4"},
       {"scale 0.25", "window -1", "A4 at attention"}};
   for (const auto& [from, to, due] : replaced)

@@ -119,7 +119,7 @@ TEST(GraphImport, OperatorsAndTheirArgumentsAreChecked) {
   for (int i = 0; i < 5; ++i) {
     graph.mutable_nodes(0)->add_args()->set_int_value(1);
   }
-  ExpectRefused(graph, kMalformed, "7 arguments, due at most 3");
+  ExpectRefused(graph, kMalformed, "7 arguments, expected at most 3");
   graph = Sound();
   graph.mutable_nodes(0)->mutable_args(1)->set_string_value("x");
   ExpectRefused(graph, kMalformed, "argument other is of a wrong type");
@@ -221,7 +221,7 @@ TEST(GraphImport, WhatTheClientBelievesMustAgreeButForStrides) {
   ExpectRefused(graph, kMalformed, "found i64[4, 8]");
   graph = Sound();
   SetTensor(*graph.mutable_nodes(0)->add_results(), {1});
-  ExpectRefused(graph, kMalformed, "found 2 results, due 1");
+  ExpectRefused(graph, kMalformed, "found 2 results, expected 1");
 }
 
 TEST(GraphImport, TensorsHaveKnownDTypesAndBoundedSizes) {
@@ -235,12 +235,12 @@ TEST(GraphImport, TensorsHaveKnownDTypesAndBoundedSizes) {
   wire::TensorMeta* meta = graph.mutable_inputs(0)->mutable_tensor();
   meta->mutable_sizes(0)->set_value(int64_t{1} << 20);
   meta->mutable_sizes(1)->set_value(int64_t{1} << 20);
-  ExpectRefused(graph, kTooLarge, "due less than 2^40 elements");
+  ExpectRefused(graph, kTooLarge, "expected less than 2^40 elements");
   meta->mutable_sizes(0)->set_value(int64_t{1} << 62);
   meta->mutable_sizes(1)->set_value(int64_t{1} << 62);
-  ExpectRefused(graph, kTooLarge, "due less than 2^40 elements");
+  ExpectRefused(graph, kTooLarge, "expected less than 2^40 elements");
   meta->mutable_sizes(0)->set_value(-1);
-  ExpectRefused(graph, kMalformed, "due 0 or more");
+  ExpectRefused(graph, kMalformed, "expected 0 or more");
   graph = Sound();
   graph.mutable_inputs(0)->mutable_tensor()->mutable_strides()->RemoveLast();
   ExpectRefused(graph, kMalformed, "2 sizes and 1 strides");
@@ -272,7 +272,7 @@ TEST(GraphImport, SymbolsHaveSourcesAndHintsWithinBounds) {
   ExpectRefused(graph, kMalformed, "symbol 0: hint 4 in [8, 9]");
   graph.mutable_symbols(0)->set_min(0);
   *graph.mutable_inputs(0)->mutable_tensor()->mutable_sizes(0) = Symbol(3);
-  ExpectRefused(graph, kMalformed, "symbol number 3, due below 1");
+  ExpectRefused(graph, kMalformed, "symbol number 3, expected below 1");
 }
 
 TEST(GraphImport, ASymbolIsReadFromAnOffsetOnlyWhereNothingElseIsIt) {
@@ -350,7 +350,7 @@ TEST(GraphImport, NamesAreShortAndPrintable) {
   graph.mutable_nodes(0)->set_name("a\nb");
   ExpectRefused(graph, kMalformed, "name 'a\\nb' with a control character");
   graph.mutable_nodes(0)->set_name(std::string(1 << 20, 'n'));
-  ExpectRefused(graph, kTooLarge, "of 1048576 bytes, due at most 1024");
+  ExpectRefused(graph, kTooLarge, "of 1048576 bytes, expected at most 1024");
   graph = Sound();
   graph.mutable_nodes(0)->set_op(std::string(1 << 20, 'n'));
   ExpectRefused(graph, kTooLarge, "of 1048576 bytes");
@@ -371,7 +371,7 @@ TEST(GraphImport, ConstantsCarryAsManyBytesAsTheirMetaSays) {
   // Value 1 is the constant, the sum is value 2.
   EXPECT_TRUE(ImportGraph(graph).ok()) << ImportGraph(graph).status();
   constant->mutable_tensor()->mutable_sizes(0)->set_value(1 << 20);
-  ExpectRefused(graph, kTooLarge, "due at most 1048576");
+  ExpectRefused(graph, kTooLarge, "expected at most 1048576");
 }
 
 }  // namespace

@@ -70,12 +70,13 @@ TEST(GraphText, MistakesAreNamedWithTheirLine) {
     return std::string(graph.status().message());
   };
   EXPECT_EQ(message("graph @g()(%x: f32[2]) -> (%y) {\n  %y = rely(%x)\n}"),
-            "line 2: found 'rely(%x)', due an operator");
+            "line 2: found 'rely(%x)', expected an operator");
   EXPECT_EQ(message("graph @g()(%x: f32[2]) -> (%y) {\n}"),
             "output %y is never defined");
-  EXPECT_EQ(message("graph @g()(%x: f32[Q]) -> () {}"),
-            "line 1: found 'Q]) -> () {}', due expression: found 'Q]) -> () "
-            "{}', due a known variable");
+  EXPECT_EQ(
+      message("graph @g()(%x: f32[Q]) -> () {}"),
+      "line 1: found 'Q]) -> () {}', expected expression: found 'Q]) -> () "
+      "{}', expected a known variable");
   EXPECT_NE(message("graph @g()() -> () { %y = relu(%z) }"), "");
   EXPECT_NE(message(std::string(100000, '(')), "");
 }

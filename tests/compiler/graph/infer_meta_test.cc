@@ -158,7 +158,7 @@ TEST(InferMeta, WhatPyTorchRefusesIsRefused) {
            {"%a: f32[4, 6], %b: f32[4, 6]", "mm(%a, %b)", "product of"},
            {"%a: f32[4, 6], %b: f64[6, 4]", "mm(%a, %b)", "one dtype"},
            {"%a: f32[4, 6]", "view(%a, [5, -1])", "do not hold"},
-           {"%a: f32[4, 6]", "sum.dim_IntList(%a, [2])", "dim 2, due in"},
+           {"%a: f32[4, 6]", "sum.dim_IntList(%a, [2])", "dim 2, expected in"},
            {"%a: f32[4, 6]", "sum.dim_IntList(%a, [0, 0])", "stands twice"},
            {"%a: f32[4, 6]", "select.int(%a, 0, 4)", "index 4"},
            {"%a: f32[4, 6]", "slice.Tensor(%a, 0, 0, 4, 0)", "step 0"},
@@ -171,14 +171,15 @@ TEST(InferMeta, WhatPyTorchRefusesIsRefused) {
             "index -5"},
            {"%a: f32[4]", "bitwise_and.Tensor(%a, %a)", "bits of a float"},
            {"%a: bool[4]", "sub.Tensor(%a, %a)", "bool from bool"},
-           {"%a: i64[4]", "mean(%a)", "due a float dtype"},
+           {"%a: i64[4]", "mean(%a)", "expected a float dtype"},
            {"%a: f32[2, 3], %b: f32[2, 4]", "cat([%a, %b])", "cat of"},
            {"%a: f32[4], %b: f32[2, 4]", "add_.Tensor(%a, %b)", "writes"},
            {"%a: f32[1]", "expand(%a, [-2])", "sizes of 0 or more"},
            {"%a: f32[6]", "view(%a, [-2, -3])", "sizes of 0 or more"},
            {"%a: f32[2, 6]", "prims.copy_strided(%a, [1])", "expected 2"},
            {"%a: f32[2, 6]", "prims.copy_strided(%a, [0, 1])", "1 or more"},
-           {"%a: f32[4], %i: f32[2]", "index.Tensor(%a, [%i])", "due i64"}}) {
+           {"%a: f32[4], %i: f32[2]", "index.Tensor(%a, [%i])",
+            "expected i64"}}) {
     const auto graph = Infer(e, 1);
     EXPECT_EQ(ReasonOf(graph.status()), ErrorReason::kMalformedGraph)
         << e.call << ": " << graph.status();

@@ -113,13 +113,14 @@ TEST(LoopText, EachInvariantOfAnAttentionIsLookedAt) {
   };
   EXPECT_EQ(verified("scale 0.5", "scale 0.25"), "");
   const std::string replaced[][3] = {
-      {"    scale 0.5", "    dropout 0.5", "A1 at attention sdpa: due is seed"},
+      {"    scale 0.5", "    dropout 0.5",
+       "A1 at attention sdpa: expected seed"},
       {"n 6", "n 7", "A2 at attention sdpa: key: found 4 sizes"},
       {"key view k f16", "key view k bf16",
        "A3 at attention sdpa: key: found bf16"},
       {"scale 0.5", "window -1", "A4 at attention sdpa: scale 1"},
       {"scale 0.5", "shift 0.5",
-       "due an array, scale, causal, window, dropout or own"}};
+       "expected an array, scale, causal, window, dropout or own"}};
   for (const auto& [from, to, due] : replaced)
     EXPECT_TRUE(absl::StrContains(verified(from, to), due))
         << verified(from, to);
@@ -155,11 +156,12 @@ TEST(LoopText, AProductNeedsTheAxesOfItsForm) {
       ProductWith("[m i0 in 4, n i1 in 6", "[n i0 in 4, m i1 in 6"));
   EXPECT_EQ(
       program.status().message(),
-      "line 6 column 15: found 'n i0 in 4, m i1 in 6, k i2 in ', due axis "
+      "line 6 column 15: found 'n i0 in 4, m i1 in 6, k i2 in ', expected axis "
       "m for n");
   EXPECT_EQ(
       ParseLoopProgram(ProductWith(", k i2 in 8]", "]")).status().message(),
-      "line 6 column 15: found 'm i0 in 4, n i1 in 6] {', due axes [b,] m, "
+      "line 6 column 15: found 'm i0 in 4, n i1 in 6] {', expected axes [b,] "
+      "m, "
       "n, k");
 }
 
@@ -169,14 +171,14 @@ TEST(LoopVerifier, NamesWhatBreaksARuleOfContractions) {
   };
   for (const Row& row :
        {Row{"at [i0, i2]", "at [i0]",
-            "C2 at product mm: a: found 2 strides and 1 indices, due 2"},
+            "C2 at product mm: a: found 2 strides and 1 indices, expected 2"},
         Row{"at [i2, i1]", "at [i2, 2*i1]", "C2 at product mm: b: index 2*i1"},
         Row{"t1 = factor f32 number 1", "t1 = constant f32 1",
             "C3 at product mm: t2 is no sum of two factors"},
         Row{"t1 = factor f32 number 1", "t1 = factor f32 number 2",
             "C3 at product mm: t1: factor 2"},
         Row{"t0 = factor f32", "t0 = factor bf16",
-            "C3 at product mm: t0: found bf16, due f32"},
+            "C3 at product mm: t0: found bf16, expected f32"},
         Row{"t4 = add f32 t2, t3", "t4 = add f32 t2, t0",
             "C4 at product mm: t4 reads a factor and the sum"},
         Row{"s[i0, i1, 0]", "s[i0, i1, i2]",

@@ -102,7 +102,7 @@ TEST(CompileOptions, AThresholdOfOneUnrollsNoReduction) {
             1);
   wire.mutable_artifact()->set_unroll_reductions_threshold(65);
   EXPECT_EQ(CompileOptionsFromWire(wire).status().message(),
-            "unroll_reductions_threshold: found 65, due at most 64");
+            "unroll_reductions_threshold: found 65, expected at most 64");
 }
 
 }  // namespace

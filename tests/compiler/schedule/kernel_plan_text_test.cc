@@ -100,29 +100,32 @@ TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
   for (const BadText& bad : {
            BadText{"plan @g", "plane @g",
                    "line 1 column 1: found 'plane @g(s0 in [2, 64] hint 8)', "
-                   "due 'plan @'"},
+                   "expected 'plan @'"},
            BadText{"sum cuda rows", "sum cuda row",
                    "line 6 column 14: found 'cuda row vector 4 lanes 64 row', "
-                   "due a variant"},
+                   "expected a variant"},
            BadText{"lanes 64", "lanes many",
                    "line 6 column 39: found 'many rows 2 held 8 hold_costly', "
-                   "due an integer"},
+                   "expected an integer"},
            BadText{"rows 2 held 8", "held 8",
                    "line 6 column 42: found 'held 8 hold_costly 1 unroll 1 ', "
-                   "due 'rows'"},
+                   "expected 'rows'"},
            BadText{"alone 0 {", "alone 0 workspace a q {",
-                   "line 6 column 152: found 'q {', due a buffer that is "
+                   "line 6 column 152: found 'q {', expected a buffer that is "
                    "declared above"},
-           BadText{"load f32 a[i0]", "load f32 q[i0]",
-                   "line 16 column 21: found 'q[i0]', due a buffer that is "
-                   "declared above"},
-           BadText{"t2 = add", "t2 = plus", "due an operation"},
-           BadText{"fill y = 0", "fill y = 0 0",
-                   "line 22 column 14: found '0', due the end of the line"},
-           BadText{"return none", "return nothing", "due view, sym or none"},
            BadText{
-               "peak live 128\n", "\n",
-               "line 27 column 13: found 'bytes, ', due 'bytes, peak live'"},
+               "load f32 a[i0]", "load f32 q[i0]",
+               "line 16 column 21: found 'q[i0]', expected a buffer that is "
+               "declared above"},
+           BadText{"t2 = add", "t2 = plus", "expected an operation"},
+           BadText{
+               "fill y = 0", "fill y = 0 0",
+               "line 22 column 14: found '0', expected the end of the line"},
+           BadText{"return none", "return nothing",
+                   "expected view, sym or none"},
+           BadText{"peak live 128\n", "\n",
+                   "line 27 column 13: found 'bytes, ', expected 'bytes, peak "
+                   "live'"},
        }) {
     const auto plan = ParseKernelPlan(Changed(bad.from, bad.to));
     ASSERT_FALSE(plan.ok()) << bad.to;
