@@ -142,7 +142,7 @@ class FlashWriter {
     out_.Line("using bias_type = ",
               BiasBits(a_) == 32 ? "float" : "unsigned short", ";");
     out_.Line("enum { kWarps = ", v_.warps, ", kTiles = ", v_.tiles,
-              ", kColumns = ", v_.columns, ", kBoth = ", 1 - v_.apart, " };");
+              ", kColumns = ", v_.columns, ", kSides = ", v_.sides, " };");
     out_.Line(
         "enum { kWidth = ", a_.extents[Attention::kE].constant(),
         ", kValueWidth = ", a_.extents[Attention::kV].constant(), ", kBf16 = ",

@@ -116,14 +116,35 @@ K_FN void k_flash_query_grad(const F& f) {
     }
 }
 )"},
-    // A block computes the gradients of kRows keys, or of their values, or both: rows of
-    // scores are keys. Heads that share a key are taken one after the other.
-    {"k_flash_key_grads_of", "", R"(template <bool kKeys, bool kValues, class F>
-K_FN void k_flash_key_grads_of(const F& f) {
-  enum { kThreads = F::kWarps * 32, kRows = F::kWarps * F::kTiles * 16, kColumns = F::kColumns, kGroups = kColumns / 8 };
+    // The part of a head's width that each of kSides warps accumulates, in groups of 8
+    // halves: an even number of groups; the last warps may have fewer or none.
+    {"k_side", "", R"(template <int W, int kSides>
+struct k_side {
+  enum { kAll = k_head<W>::kGroups, kGroups = (kAll / 2 + kSides - 1) / kSides * 2 };
+  K_FN int groups(int side) { return kAll % kGroups == 0 ? kGroups : k_minimum_i32(kGroups, k_maximum_i32(0, kAll - side * kGroups)); }
+};
+)"},
+    // Writes what a thread has of one row of a gradient, from column `first` on.
+    {"k_write_side", "",
+     R"(template <bool kBf16, int W, int kGroups>
+K_FN void k_write_side(unsigned short* to, int first, const float (&x)[kGroups][4], int i, float factor) {
+#pragma unroll
+  for (int j = 0; j < kGroups; ++j)
+    if (first + j * 8 < W) *(unsigned*)(to + first + j * 8) = k_halves<kBf16>(x[j][2 * i] * factor, x[j][2 * i + 1] * factor);
+}
+)"},
+    // A block computes the gradients of kRows keys and of their values: rows of scores
+    // are keys. Heads that share a key are taken one after the other. kSides warps share
+    // the same rows: each computes the weights of a part of the columns, and multiplies
+    // the weights of all columns with a part of the width.
+    {"k_flash_key_grads", "", R"(template <class F>
+K_FN void k_flash_key_grads(const F& f) {
+  enum { kThreads = F::kWarps * 32, kSides = F::kSides, kRows = F::kWarps / kSides * F::kTiles * 16, kColumns = F::kColumns, kGroups = kColumns / kSides / 8 };
   using Q = k_head<F::kWidth>;
   using V = k_head<F::kValueWidth>;
-  enum { kStage = kColumns * (Q::kBytes + V::kBytes + 8) };
+  using QSide = k_side<F::kWidth, kSides>;
+  using VSide = k_side<F::kValueWidth, kSides>;
+  enum { kStage = kColumns * (Q::kBytes + V::kBytes + 8), kWeights = kColumns * 2 + 16 };
   extern __shared__ k_words<4> shared[];
   const unsigned key_at = (unsigned)__cvta_generic_to_shared(shared), value_at = key_at + kRows * Q::kBytes, queries_at = value_at + kRows * V::kBytes;
   const int blocks = (f.keys + kRows - 1) / kRows;
@@ -146,10 +167,15 @@ K_FN void k_flash_key_grads_of(const F& f) {
   if (m_first < m_last) copy(x * shared_by, m_first, queries_at);
   k_copies_end();
 
-  const int warp = threadIdx.x / 32, row = first + warp * F::kTiles * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
-  const unsigned k_place = key_at + warp * F::kTiles * 16 * Q::kBytes + k_left_place<Q::kBytes>();
-  const unsigned v_place = value_at + warp * F::kTiles * 16 * V::kBytes + k_left_place<V::kBytes>();
-  float dk[F::kTiles][kKeys ? Q::kGroups : 1][4], dv[F::kTiles][kValues ? V::kGroups : 1][4];
+  const int warp = threadIdx.x / 32 / kSides, side = kSides == 1 ? 0 : threadIdx.x / 32 % kSides;
+  const int mine = warp * F::kTiles * 16, row = first + mine + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+  // The first of the columns whose weights this warp computes.
+  const int from = side * (kColumns / kSides);
+  const unsigned k_place = key_at + mine * Q::kBytes + k_left_place<Q::kBytes>();
+  const unsigned v_place = value_at + mine * V::kBytes + k_left_place<V::kBytes>();
+  // Where all sides read weights and their changes.
+  const unsigned weights_at = queries_at + 2 * kStage, changes_at = weights_at + kRows * kWeights;
+  float dk[F::kTiles][QSide::kGroups][4], dv[F::kTiles][VSide::kGroups][4];
   k_clear(dk);
   k_clear(dv);
   unsigned stage = 0;
@@ -157,7 +183,7 @@ K_FN void k_flash_key_grads_of(const F& f) {
     for (int m = m_first; m < m_last; m += kColumns) {
       k_copies_wait<0>();
       __syncthreads();
-      const unsigned here = queries_at + stage * kStage;
+      const unsigned here = queries_at + stage * kStage, grads = here + kColumns * Q::kBytes;
       stage ^= 1;
       if (m + kColumns < m_last) {
         copy(h, m + kColumns, queries_at + stage * kStage);
@@ -167,12 +193,12 @@ K_FN void k_flash_key_grads_of(const F& f) {
       k_copies_end();
       float s[F::kTiles][kGroups][4];
       k_clear(s);
-      k_multiply_rows<F::kBf16, Q::kGroups / 2, Q::kBytes>(s, k_place, here + k_right_place<Q::kBytes>());
+      k_multiply_rows<F::kBf16, Q::kGroups / 2, Q::kBytes>(s, k_place, here + from * Q::kBytes + k_right_place<Q::kBytes>());
       bool edge = first + kRows > f.keys || m + kColumns > f.queries;
       if constexpr (F::kCausal) edge = edge || first + kRows - 1 > m + f.shift;
       if constexpr (F::kWindow > 0) edge = edge || first <= m + kColumns - 1 + f.shift - F::kWindow;
-      k_flash_scores<true>(f, s, row, m + column, edge, b * f.bias_batch + h * f.bias_head);
-      const k_words<4>* const sums = shared + (here - key_at + kColumns * (Q::kBytes + V::kBytes)) / 16;
+      k_flash_scores<true>(f, s, row, m + from + column, edge, b * f.bias_batch + h * f.bias_head);
+      const k_words<4>* const sums = shared + (grads - key_at + kColumns * V::kBytes) / 16 + from / 2;
       // Weights; those that are dropped have a sign.
 #pragma unroll
       for (int t = 0; t < F::kTiles; ++t)
@@ -183,25 +209,35 @@ K_FN void k_flash_key_grads_of(const F& f) {
           for (int i = 0; i < 4; ++i) s[t][j][i] = k_flash_weight(f, s[t][j][i], __uint_as_float(of.x[i % 2 * 2]));
         }
       if constexpr (F::kDrops)
-        k_flash_drop<true, F::kTiles, kGroups>(f, b * f.heads + h, row, m + column, [&](int t, int j, int i, bool stays) { s[t][j][i] = stays ? s[t][j][i] : -s[t][j][i]; });
-      if constexpr (kValues) k_multiply_columns<F::kBf16, V::kBytes, F::kDrops>(dv, s, here + kColumns * Q::kBytes + k_left_place<V::kBytes>());
-      if constexpr (kKeys) {
-        float dp[F::kTiles][kGroups][4];
-        k_clear(dp);
-        k_multiply_rows<F::kBf16, V::kGroups / 2, V::kBytes>(dp, v_place, here + kColumns * Q::kBytes + k_right_place<V::kBytes>());
+        k_flash_drop<true, F::kTiles, kGroups>(f, b * f.heads + h, row, m + from + column, [&](int t, int j, int i, bool stays) { s[t][j][i] = stays ? s[t][j][i] : -s[t][j][i]; });
+      if constexpr (kSides == 1) {
+        k_multiply_columns<F::kBf16, V::kBytes, F::kDrops>(dv, s, grads + k_left_place<V::kBytes>());
+      } else {
+        k_store_left<F::kBf16, kWeights, F::kDrops>(shared, weights_at - key_at + mine * kWeights + from * 2, s);
+      }
+      float dp[F::kTiles][kGroups][4];
+      k_clear(dp);
+      k_multiply_rows<F::kBf16, V::kGroups / 2, V::kBytes>(dp, v_place, grads + from * V::kBytes + k_right_place<V::kBytes>());
 #pragma unroll
-        for (int t = 0; t < F::kTiles; ++t)
+      for (int t = 0; t < F::kTiles; ++t)
 #pragma unroll
-          for (int j = 0; j < kGroups; ++j) {
-            const k_words<4> of = sums[j * 4 + column / 2];
+        for (int j = 0; j < kGroups; ++j) {
+          const k_words<4> of = sums[j * 4 + column / 2];
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-              float change = dp[t][j][i];
-              if constexpr (F::kDrops) change = s[t][j][i] < 0 ? 0 : change * f.kept_scale;
-              s[t][j][i] = fabsf(s[t][j][i]) * (change - __uint_as_float(of.x[i % 2 * 2 + 1]));
-            }
+          for (int i = 0; i < 4; ++i) {
+            float change = dp[t][j][i];
+            if constexpr (F::kDrops) change = s[t][j][i] < 0 ? 0 : change * f.kept_scale;
+            s[t][j][i] = fabsf(s[t][j][i]) * (change - __uint_as_float(of.x[i % 2 * 2 + 1]));
           }
+        }
+      if constexpr (kSides == 1) {
         k_multiply_columns<F::kBf16, Q::kBytes>(dk, s, here + k_left_place<Q::kBytes>());
+      } else {
+        k_store_left<F::kBf16, kWeights>(shared, changes_at - key_at + mine * kWeights + from * 2, s);
+        __syncthreads();
+        const unsigned left = mine * kWeights + k_left_place<kWeights>();
+        k_multiply_stored<F::kBf16, kColumns / 16, kWeights, V::kBytes>(dv, weights_at + left, grads + side * VSide::kGroups * 16 + k_left_place<V::kBytes>(), VSide::groups(side));
+        k_multiply_stored<F::kBf16, kColumns / 16, kWeights, Q::kBytes>(dk, changes_at + left, here + side * QSide::kGroups * 16 + k_left_place<Q::kBytes>(), QSide::groups(side));
       }
     }
   }
@@ -212,32 +248,9 @@ K_FN void k_flash_key_grads_of(const F& f) {
     for (int i = 0; i < 2; ++i) {
       const int n = row + t * 16 + i * 8;
       if (n >= f.keys) continue;
-      if constexpr (kKeys) {
-        unsigned short* const to = f.key_grad + (b * f.key_grad_batch + x * f.key_grad_head + n * f.key_grad_row);
-#pragma unroll
-        for (int j = 0; j < Q::kGroups; ++j)
-          if (F::kWidth % 16 == 0 || j * 8 < F::kWidth)
-            *(unsigned*)(to + j * 8 + column) = k_halves<F::kBf16>(dk[t][j][2 * i] * f.plain_scale, dk[t][j][2 * i + 1] * f.plain_scale);
-      }
-      if constexpr (kValues) {
-        unsigned short* const to = f.value_grad + (b * f.value_grad_batch + x * f.value_grad_head + n * f.value_grad_row);
-#pragma unroll
-        for (int j = 0; j < V::kGroups; ++j)
-          if (F::kValueWidth % 16 == 0 || j * 8 < F::kValueWidth)
-            *(unsigned*)(to + j * 8 + column) = k_halves<F::kBf16>(dv[t][j][2 * i] * f.kept_scale, dv[t][j][2 * i + 1] * f.kept_scale);
-      }
+      k_write_side<F::kBf16, F::kWidth>(f.key_grad + (b * f.key_grad_batch + x * f.key_grad_head + n * f.key_grad_row), side * QSide::kGroups * 8 + column, dk[t], i, f.plain_scale);
+      k_write_side<F::kBf16, F::kValueWidth>(f.value_grad + (b * f.value_grad_batch + x * f.value_grad_head + n * f.value_grad_row), side * VSide::kGroups * 8 + column, dv[t], i, f.kept_scale);
     }
-}
-)"},
-    {"k_flash_key_grads", "", R"(template <class F>
-K_FN void k_flash_key_grads(const F& f) {
-  if constexpr (F::kBoth) {
-    k_flash_key_grads_of<true, true>(f);
-  } else {
-    k_flash_key_grads_of<false, true>(f);
-    __syncthreads();
-    k_flash_key_grads_of<true, false>(f);
-  }
 }
 )"},
 };

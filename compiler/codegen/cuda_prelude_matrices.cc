@@ -133,6 +133,45 @@ K_FN void k_multiply_columns(float (&c)[kTiles][kGroups][4], const float (&p)[kT
   }
 }
 )"},
+    // Writes p, in registers as products leave it, to shared memory, as halves in rows of
+    // kBytes; `at`: in bytes from `shared` on. kCut: as in k_multiply_columns.
+    {"k_store_left", "",
+     R"(template <bool kBf16, int kBytes, bool kCut = false, int kTiles, int kGroups>
+K_FN void k_store_left(k_words<4>* shared, unsigned at, const float (&p)[kTiles][kGroups][4]) {
+  const auto cut = [](float x) { return kCut && x < 0 ? 0 : x; };
+  char* const to = (char*)shared + at + threadIdx.x % 32 / 4 * kBytes + threadIdx.x % 4 * 4;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int j = 0; j < kGroups; ++j)
+        *(unsigned*)(to + (t * 16 + i * 8) * kBytes + j * 16) = k_halves<kBf16>(cut(p[t][j][2 * i]), cut(p[t][j][2 * i + 1]));
+}
+)"},
+    // c += p @ b, both in shared memory; b has `groups` times 8 columns.
+    {"k_multiply_stored", "",
+     R"(template <bool kBf16, int kSteps, int kLeftBytes, int kBytes, int kTiles, int kGroups>
+K_FN void k_multiply_stored(float (&c)[kTiles][kGroups][4], unsigned p, unsigned b, int groups) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) {
+    unsigned x[kTiles][4];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t) k_matrices(x[t], p + t * 16 * kLeftBytes + k * 32);
+#pragma unroll
+    for (int j = 0; j < kGroups; j += 2) {
+      if (j >= groups) break;
+      unsigned y[4];
+      k_matrices_transposed(y, b + k * 16 * kBytes + j * 16);
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t) {
+        k_multiply<kBf16>(c[t][j], x[t], y[0], y[1]);
+        k_multiply<kBf16>(c[t][j + 1], x[t], y[2], y[3]);
+      }
+    }
+  }
+}
+)"},
     {"k_clear", "", R"(template <int kTiles, int kGroups>
 K_FN void k_clear(float (&c)[kTiles][kGroups][4]) {
 #pragma unroll

@@ -14,37 +14,42 @@ namespace {
 
 using Part = FlashKernel::Part;
 
-// Numbers of its results that a thread holds, half of its registers; of the gradients
-// of keys and values more, since all else that they need is little.
+// The most results that a thread holds: half of its registers; more for the gradients of
+// keys and values where a warp has whole rows, since they need few other registers.
 constexpr int64_t kMostSums = 128;
 constexpr int64_t kMostSumsOfKeys = 192;
+// Blocks of fewer rows read the columns too often.
+constexpr int kLeastRows = 32;
 
 int64_t ExtentOf(const FlashKernel& kernel, Attention::Axis axis) {
   return kernel.attention.extents[axis].constant();
 }
 
-// A thread has a 32nd of its warp's 16 rows a tile.
-int64_t Sums(const CudaFlash& v, int64_t width) { return v.tiles * width / 2; }
+// A thread has a 32nd of its warp's part of 16 rows for each tile.
+int64_t Sums(const CudaFlash& v, int64_t width) {
+  return v.tiles * width / v.sides / 2;
+}
 
 bool FitsRegisters(const FlashKernel& kernel, const CudaFlash& v) {
   const int64_t e = ExtentOf(kernel, Attention::kE);
   const int64_t value = ExtentOf(kernel, Attention::kV);
   switch (kernel.part) {
     case Part::kForward:
-      return v.apart == 0 && Sums(v, value) <= kMostSums;
+      return v.sides == 1 && Sums(v, value) <= kMostSums;
     case Part::kQueryGrad:
-      return v.apart == 0 && Sums(v, e) <= kMostSums;
+      return v.sides == 1 && Sums(v, e) <= kMostSums;
     case Part::kKeyGrads:
-      // Apart they take each product of scores twice.
-      return v.apart == 0 ? Sums(v, e + value) <= kMostSumsOfKeys
-                          : Sums(v, e + value) > kMostSums &&
-                                Sums(v, std::max(e, value)) <= kMostSums;
+      // With half as many sides the results would not fit.
+      return v.sides == 1 ? Sums(v, e + value) <= kMostSumsOfKeys
+                          : Sums(v, e + value) <= kMostSums &&
+                                Sums(v, e + value) > kMostSums / 2;
   }
   return false;
 }
 
 bool Fits(const FlashKernel& kernel, const CudaFlash& v, const Target& target) {
-  return PointsOfBlock(v) <= kMostFlashRows && FitsRegisters(kernel, v) &&
+  return v.columns >= 16 * v.sides && PointsOfBlock(v) >= kLeastRows &&
+         PointsOfBlock(v) <= kMostFlashRows && FitsRegisters(kernel, v) &&
          SharedBytesOf(kernel, v) <=
              target.shared_bytes_per_multiprocessor - kSharedOfBlock;
 }
@@ -59,7 +64,7 @@ std::string DigestOf(const FlashKernel& kernel, const ShapeEnv& shapes,
   const auto& bias = a.arrays[Attention::kBias];
   Sha256 sha;
   // The version rises when the kernels of equal words come to do other work.
-  sha.AddField("kiln flash kernels 2").AddField(target.name);
+  sha.AddField("kiln flash kernels 3").AddField(target.name);
   sha.AddField(PartName(kernel.part));
   sha.AddNumber(static_cast<uint64_t>(a.at(Attention::kQuery).dtype));
   for (const SymExpr& extent : a.extents)
@@ -79,8 +84,8 @@ std::vector<CudaFlash> FlashConfigs(const FlashKernel& kernel,
   for (const int warps : {4, 8}) {
     for (const int tiles : {1, 2}) {
       for (const int columns : {32, 64}) {
-        for (const int apart : {0, 1}) {
-          const CudaFlash v = {warps, tiles, columns, apart};
+        for (const int sides : {1, 2, 4}) {
+          const CudaFlash v = {warps, tiles, columns, sides};
           if (v != configs[0] && Fits(kernel, v, target)) configs.push_back(v);
         }
       }

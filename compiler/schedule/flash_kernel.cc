@@ -43,8 +43,9 @@ constexpr Row kKeyGradsRows[] = {{64, {4, 1, 64}, When::kCausalDrops},
                                  {96, {4, 1, 64}},
                                  {128, {4, 1, 32}, When::kDrops},
                                  {128, {4, 1, 64}},
+                                 {192, {8, 2, 64, 4}, When::kCausal},
                                  {192, {8, 1, 32}},
-                                 {256, {8, 1, 32, 1}}};
+                                 {256, {8, 2, 64, 4}}};
 
 absl::Span<const Row> RowsOf(Part part) {
   switch (part) {
@@ -56,6 +57,23 @@ absl::Span<const Row> RowsOf(Part part) {
       return kKeyGradsRows;
   }
   return {};
+}
+
+// A variant that needs less shared memory. In this order: fewer columns cost more
+// barriers, fewer sides more reads of columns, fewer warps more reads of everything.
+CudaFlash Smaller(CudaFlash v) {
+  constexpr int kFewColumns = 32, kFewWarps = 4, kLeastColumns = 16;
+  const bool columns = v.columns > kFewColumns ||
+                       (v.warps <= kFewWarps && v.columns > kLeastColumns);
+  if (columns && v.columns / 2 >= kLeastColumns * v.sides) {
+    v.columns /= 2;
+  } else if (v.sides > 1 && v.tiles > 1) {
+    v.sides /= 2;
+    v.tiles /= 2;
+  } else {
+    v.warps /= 2;
+  }
+  return v;
 }
 
 bool Suits(const Row& row, const Attention& a) {
@@ -124,14 +142,7 @@ CudaFlash ChooseFlash(const FlashKernel& kernel, const Target& target) {
     if (Suits(row, kernel.attention)) break;
   }
   const int64_t room = target.shared_bytes_per_multiprocessor - kSharedOfBlock;
-  // In this order: fewer columns cost more barriers, fewer warps more reads.
-  constexpr int kFewColumns = 32, kFewWarps = 4, kLeastColumns = 16;
-  while (SharedBytesOf(kernel, variant) > room) {
-    const bool columns =
-        variant.columns > kFewColumns ||
-        (variant.warps <= kFewWarps && variant.columns > kLeastColumns);
-    (columns ? variant.columns : variant.warps) /= 2;
-  }
+  while (SharedBytesOf(kernel, variant) > room) variant = Smaller(variant);
   return variant;
 }
 
@@ -147,7 +158,9 @@ int64_t SharedBytesOf(const FlashKernel& kernel, const CudaFlash& v) {
       return (rows + 2 * v.columns) * (query + value);
     case Part::kKeyGrads: {
       constexpr int64_t kSumsBytes = 8;  // of a query
-      return rows * (query + value) +
+      // Sides share the weights and their changes, in rows like those of heads.
+      const int64_t shared = v.sides > 1 ? 2 * rows * RowBytes(v.columns) : 0;
+      return rows * (query + value) + shared +
              2 * v.columns * (query + value + kSumsBytes);
     }
   }

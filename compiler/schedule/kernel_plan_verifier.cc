@@ -317,17 +317,19 @@ absl::Status VerifyFlash(const FlashKernel& kernel, const KernelPlan& plan) {
   const auto* v = std::get_if<CudaFlash>(&kernel.variant);
   if (std::holds_alternative<Unmapped>(kernel.variant)) return absl::OkStatus();
   if (backward != kernel.attention.backward || v == nullptr || v->warps < 1 ||
-      v->tiles < 1 || v->columns < 16 || v->columns % 16 != 0 ||
+      v->tiles < 1 || v->sides < 1 || v->warps % v->sides != 0 ||
+      v->columns < 16 || v->columns % (16 * v->sides) != 0 ||
       v->warps > kMostThreads / kWarp) {
     return Broken("K13", kernel.label,
                   absl::StrCat("found part ", PartName(kernel.part), ", ",
                                ToText(kernel.variant)));
   }
   const int rows = PointsOfBlock(kernel.variant);
-  const bool fits =
-      kernel.part == FlashKernel::Part::kQueryGrad  ? rows == 64 || rows == 128
-      : kernel.part == FlashKernel::Part::kKeyGrads ? 64 % v->columns == 0
-                                                    : true;
+  const bool fits = kernel.part == FlashKernel::Part::kKeyGrads
+                        ? 64 % v->columns == 0
+                    : v->sides > 1 ? false
+                    : backward     ? rows == 64 || rows == 128
+                                   : true;
   if (backward == (kernel.sums != kNoBuffer) && fits) return absl::OkStatus();
   return Broken(
       "K13", kernel.label,

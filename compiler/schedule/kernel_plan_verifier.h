@@ -30,7 +30,7 @@ namespace kiln {
 //   K12 A tally has the nest's number of values, and a thread for each.
 //   K13 A flash kernel has a variant for its part. A kernel of a gradient, and no other,
 //       has sums; their queries come in blocks of 64 or 128, and at most 64 are read at a
-//       time.
+//       time. Only the gradients of keys and values have sides.
 //   K14 Columns whose groups are peeled have vectors and one reduction axis, and `down` is
 //       a multiple of the vector's width.
 //   K15 A tile has whole groups along both axes. If its groups are peeled, it has vectors,

@@ -88,7 +88,7 @@ std::vector<VariantField> Fields(CudaFlash& v) {
   return {{"warps", &v.warps},
           {"tiles", &v.tiles},
           {"columns", &v.columns},
-          {"apart", &v.apart}};
+          {"sides", &v.sides}};
 }
 std::vector<VariantField> Fields(CpuPoints& v) {
   return {{"block", &v.block}, {"interior", &v.interior}, {"grain", &v.grain}};
@@ -191,7 +191,7 @@ int BlockPoints(const CudaCounts& v) {
   return v.vector * v.threads * v.unroll * v.steps;
 }
 int BlockPoints(const CudaSerial& v) { return v.threads; }
-int BlockPoints(const CudaFlash& v) { return v.warps * v.tiles * 16; }
+int BlockPoints(const CudaFlash& v) { return v.warps / v.sides * v.tiles * 16; }
 int BlockPoints(const CpuPoints& v) { return v.block; }
 int BlockPoints(const CpuTiles& v) { return v.rows * v.columns; }
 int BlockPoints(const CpuRows&) { return 1; }

@@ -190,16 +190,18 @@ struct CudaSerial {
   friend bool operator==(const CudaSerial&, const CudaSerial&) = default;
 };
 
-// Attention, or a part of its gradient (flash_kernel.h): a warp takes `tiles` times
-// 16 rows, a block those of `warps` warps, and it walks over the others, `columns`
+// Attention, or a part of its gradient (flash_kernel.h): `sides` warps take `tiles`
+// times 16 rows, a block those of `warps` warps, and it walks over the others, `columns`
 // of them at a time, while the next ones are being copied to shared memory.
 struct CudaFlash {
   int warps = 4;
   int tiles = 1;
-  int columns = 64;  // a multiple of 16
-  // 1: the gradients of keys and of values are computed one after the other, since
-  // both are more than a warp's registers hold.
-  int apart = 0;
+  int columns = 64;  // a multiple of 16 times `sides`
+  // For the gradients of keys and values, which for wide heads do not fit in a warp's
+  // registers: how many warps share the same rows. Each of them computes the weights of
+  // a part of the columns, which all read from shared memory, and accumulates a part of
+  // the width of both gradients.
+  int sides = 1;  // divides `warps`
   friend bool operator==(const CudaFlash&, const CudaFlash&) = default;
 };
 

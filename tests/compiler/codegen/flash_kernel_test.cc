@@ -174,8 +174,8 @@ std::vector<Shape> Shapes() {
           {.name = "two widths", .e = 48, .v = 24},
           {.name = "96", .h = 1, .x = 1, .e = 96, .v = 96},
           {.name = "128", .h = 1, .x = 1, .e = 128, .v = 128},
-          {.name = "136", .h = 1, .x = 1, .e = 136, .v = 136},
-          {.name = "256", .h = 1, .x = 1, .m = 20, .n = 20, .e = 256, .v = 256},
+          {.name = "two wide widths", .h = 1, .x = 1, .e = 256, .v = 136},
+          {.name = "256", .h = 1, .x = 1, .e = 256, .v = 256, .dropout = 0.25},
           {.name = "192, causal",
            .h = 1,
            .x = 1,
@@ -271,7 +271,6 @@ double Distance(const RefTensor& found, const RefTensor& due) {
 
 class FlashKernels : public testing::Test {
  protected:
-  // Kept for all tests.
   static Toolchain& Nvrtc() {
     static Toolchain* const nvrtc =
         MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()}).release();
@@ -370,6 +369,8 @@ TEST(FlashPlans, EachInvariantIsLookedAt) {
       {"columns 64", "columns 24", "K13 at kiln_tem_fused_attention_0: found"},
       {"warps 4", "warps 0", "K13 at kiln_tem_fused_attention_0: found"},
       {"warps 4", "warps 3", "K13 at kiln_tem_fused_attention_backward_1"},
+      {"sides 1", "sides 3", "K13 at kiln_tem_fused_attention_0: found"},
+      {"sides 1", "sides 2", "K13 at kiln_tem_fused_attention_0: found"},
       {" part query_grad sums sums10", " part query_grad",
        "128 rows, 64 columns and no sums"},
       {"part forward", "part query_grad", "K13 at kiln_tem_fused_attention_0"},
@@ -411,7 +412,6 @@ TEST_F(FlashKernels, GiveWhatTheReferenceDoes) {
   }
 }
 
-// Also of what dropout leaves.
 TEST_F(FlashKernels, GiveTheSameInEachMappingThatADecisionMayName) {
   const Target target = *TargetFromName("sm_90");
   Shape s = {.h = 1, .x = 1, .causal = "top_left", .dropout = 0.25};

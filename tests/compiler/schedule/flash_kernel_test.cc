@@ -45,8 +45,10 @@ TEST(FlashKernel, FitsABlockOfEveryTarget) {
             ASSERT_LE(SharedBytesOf(kernel, found), room);
             // Tensor cores multiply 16 columns; the sums of 64 queries are written.
             ASSERT_GE(found.warps, 1);
-            ASSERT_GE(found.columns, 16);
+            ASSERT_GE(found.columns, 16 * found.sides);
             ASSERT_EQ(64 % found.columns, 0);
+            ASSERT_EQ(found.warps % found.sides, 0);
+            ASSERT_TRUE(part == Part::kKeyGrads || found.sides == 1);
             const int rows = PointsOfBlock(found);
             ASSERT_LE(rows, 128);
             if (part != Part::kQueryGrad) continue;
@@ -58,6 +60,22 @@ TEST(FlashKernel, FitsABlockOfEveryTarget) {
   }
 }
 
+TEST(FlashKernel, WarpsShareGradientsThatAreMoreThanOneHolds) {
+  const auto words = [](int64_t width, absl::string_view target) {
+    return ToText(KernelVariant(ChooseFlash(
+        KernelOf(Part::kKeyGrads, width, width), *TargetFromName(target))));
+  };
+  EXPECT_EQ(words(192, "sm_90"),
+            "cuda flash warps 8 tiles 1 columns 32 sides 1");
+  EXPECT_EQ(words(256, "sm_90"),
+            "cuda flash warps 8 tiles 2 columns 64 sides 4");
+  // Where less fits, fewer have more of the width, and read fewer queries at once.
+  EXPECT_EQ(words(256, "sm_80"),
+            "cuda flash warps 8 tiles 1 columns 32 sides 2");
+  EXPECT_EQ(words(256, "sm_86"),
+            "cuda flash warps 2 tiles 1 columns 32 sides 2");
+}
+
 TEST(FlashKernel, IsMappedByItsHeadsByCausalAndByDropout) {
   const Target hopper = *TargetFromName("sm_90");
   const auto words = [](const FlashKernel& kernel, const Target& target) {
@@ -65,31 +83,31 @@ TEST(FlashKernel, IsMappedByItsHeadsByCausalAndByDropout) {
   };
   FlashKernel forward = KernelOf(Part::kForward, 192, 192);
   EXPECT_EQ(words(forward, hopper),
-            "cuda flash warps 8 tiles 1 columns 64 apart 0");
+            "cuda flash warps 8 tiles 1 columns 64 sides 1");
   forward.attention.causal = Attention::Causal::kTopLeft;
   EXPECT_EQ(words(forward, hopper),
-            "cuda flash warps 4 tiles 1 columns 32 apart 0");
+            "cuda flash warps 4 tiles 1 columns 32 sides 1");
   FlashKernel queries = KernelOf(Part::kQueryGrad, 64, 64);
   EXPECT_EQ(words(queries, hopper),
-            "cuda flash warps 4 tiles 2 columns 64 apart 0");
+            "cuda flash warps 4 tiles 2 columns 64 sides 1");
   queries.attention.dropout = 0.1;
   EXPECT_EQ(words(queries, hopper),
-            "cuda flash warps 4 tiles 2 columns 32 apart 0");
+            "cuda flash warps 4 tiles 2 columns 32 sides 1");
   FlashKernel keys = KernelOf(Part::kKeyGrads, 64, 64);
   EXPECT_EQ(words(keys, hopper),
-            "cuda flash warps 4 tiles 2 columns 32 apart 0");
+            "cuda flash warps 4 tiles 2 columns 32 sides 1");
   keys.attention.dropout = 0.1;
   EXPECT_EQ(words(keys, hopper),
-            "cuda flash warps 4 tiles 2 columns 32 apart 0");
+            "cuda flash warps 4 tiles 2 columns 32 sides 1");
   keys.attention.causal = Attention::Causal::kTopLeft;
   EXPECT_EQ(words(keys, hopper),
-            "cuda flash warps 4 tiles 1 columns 64 apart 0");
+            "cuda flash warps 4 tiles 1 columns 64 sides 1");
   // What would not fit has fewer columns.
   const FlashKernel wide = KernelOf(Part::kQueryGrad, 192, 192);
   EXPECT_EQ(words(wide, hopper),
-            "cuda flash warps 8 tiles 1 columns 64 apart 0");
+            "cuda flash warps 8 tiles 1 columns 64 sides 1");
   EXPECT_EQ(words(wide, *TargetFromName("sm_80")),
-            "cuda flash warps 8 tiles 1 columns 32 apart 0");
+            "cuda flash warps 8 tiles 1 columns 32 sides 1");
 }
 
 FlashKernel Keyed(Part part) {
@@ -128,8 +146,8 @@ TEST(FlashKernel, IgnoresADecisionThatItCannotTake) {
   const FlashKernel kernel = Keyed(Part::kKeyGrads);
   const std::string key = TuningKey(kernel, shapes, target);
   for (const absl::string_view words :
-       {"", "engine8.3=1", "flash warps 4 tiles 2 columns 64 apart 1",
-        "flash warps 8 tiles 2 columns 32 apart 0"}) {
+       {"", "engine8.3=1", "flash warps 4 tiles 2 columns 64 sides 2",
+        "flash warps 8 tiles 2 columns 32 sides 1"}) {
     const FlashChoice choice =
         DecideFlash(kernel, shapes, target, {{key, std::string(words)}});
     EXPECT_EQ(choice.variant, ChooseFlash(kernel, target)) << words;

@@ -107,7 +107,7 @@ TEST(MeasureFlash, AChoiceThatIsGivenIsTimedAlone) {
   EXPECT_EQ(measured->choice, words);
   EXPECT_THAT(stopwatch.launched, SizeIs(1));
   const auto refused = subject.Measure(
-      0, stopwatch, {"flash warps 3 tiles 1 columns 64 apart 0"});
+      0, stopwatch, {"flash warps 3 tiles 1 columns 64 sides 1"});
   EXPECT_EQ(ReasonOf(refused.status()), ErrorReason::kBadOption);
   EXPECT_THAT(refused.status().message(), HasSubstr("flash_forward"));
 }
