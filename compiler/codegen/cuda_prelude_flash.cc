@@ -99,13 +99,15 @@ K_FN float k_flash_weight(const F& f, float score, float logsumexp) {
 }
 )"},
     // Which weights dropout leaves. A draw, Philox4x32 in 7 rounds, has 16 bits for each
-    // of eight: queries m, m + 8, m + 16, m + 24 by keys n, n + 8, in blocks of 32
-    // queries by 16 keys. A thread has them all, rows being queries or keys.
+    // of eight: l, l + 8, l + 16, l + 24 along one axis by s, s + 8 along the other, in
+    // blocks of 32 by 16. A thread has them all, whether rows are queries or keys. The
+    // longer side of the block is along queries, but along keys for heads over 128, where
+    // a warp has 16 queries.
     {"k_flash_draw", "",
-     R"(K_FN void k_flash_draw(long long seed, unsigned head, unsigned m, unsigned n, unsigned (&c)[4]) {
+     R"(K_FN void k_flash_draw(long long seed, unsigned head, unsigned l, unsigned s, unsigned (&c)[4]) {
   unsigned k0 = (unsigned)seed, k1 = (unsigned)((unsigned long long)seed >> 32);
-  c[0] = n / 16 * 8 + n % 8;
-  c[1] = m / 32 * 8 + m % 8;
+  c[0] = s / 16 * 8 + s % 8;
+  c[1] = l / 32 * 8 + l % 8;
   c[2] = head;
   c[3] = 1;
 #pragma unroll
@@ -121,28 +123,29 @@ K_FN float k_flash_weight(const F& f, float score, float logsumexp) {
 }
 )"},
     // Calls visit(t, j, i, stays) for each weight of a thread. Where it has half of what
-    // is drawn, a tile of 16 queries or two groups of 8, it takes the half that is its.
+    // is drawn, 16 of 32 along the longer side, it takes the half that is its.
     {"k_flash_drop", "",
      R"(template <bool kTransposed, int kTiles, int kGroups, class F, class Visit>
 K_FN void k_flash_drop(const F& f, int head, int row, int column, const Visit& visit) {
-  enum { kRowTiles = kTransposed || kTiles % 2 != 0 ? 1 : 2, kColumnGroups = kTransposed && kGroups % 4 == 0 ? 4 : 2 };
-  enum { kWords = kTransposed ? kColumnGroups : 2 * kRowTiles };
+  enum { kAcross = kTransposed != (F::kWidth > 128) };
+  enum { kRowTiles = kAcross || kTiles % 2 != 0 ? 1 : 2, kColumnGroups = kAcross && kGroups % 4 == 0 ? 4 : 2 };
+  enum { kWords = kAcross ? kColumnGroups : 2 * kRowTiles };
 #pragma unroll
   for (int t = 0; t < kTiles; t += kRowTiles)
 #pragma unroll
     for (int j = 0; j < kGroups; j += kColumnGroups)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
-        const int r = row + t * 16, c = column + j * 8 + e, m = kTransposed ? c : r;
+        const int r = row + t * 16, c = column + j * 8 + e, l = kAcross ? c : r;
         unsigned x[4];
-        k_flash_draw(f.seed, head, m, kTransposed ? r : c, x);
+        k_flash_draw(f.seed, head, l, kAcross ? r : c, x);
 #pragma unroll
         for (int a = 0; a < kWords; ++a) {
-          const unsigned word = kWords == 2 && (m & 16) != 0 ? x[a + 2] : x[a];
+          const unsigned word = kWords == 2 && (l & 16) != 0 ? x[a + 2] : x[a];
 #pragma unroll
           for (int b = 0; b < 2; ++b) {
             const bool stays = (b == 0 ? word << 16 : word) >= f.dropped;
-            if constexpr (kTransposed) {
+            if constexpr (kAcross) {
               visit(t, j + a, 2 * b + e, stays);
             } else {
               visit(t + a / 2, j + b, a % 2 * 2 + e, stays);

@@ -176,8 +176,8 @@ void DrawKept(RefCall& call, Draws draws, uint64_t seed, Attention& a) {
   for (int64_t k = 0; k < a.kept.count(); ++k) {
     if (draws == Draws::kWhole) {
       const int64_t row = k / a.columns;
-      a.kept.f[k] =
-          KeptOfAttention(seed, row / a.rows, row % a.rows, k % a.columns, p);
+      a.kept.f[k] = KeptOfAttention(
+          seed, {row / a.rows, row % a.rows, k % a.columns, a.width}, p);
     } else {
       const bool stays = PhiloxUniform(seed, k, 0) >= static_cast<float>(p);
       a.kept.f[k] = stays && p < 1 ? 1 / (1 - p) : 0;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace kiln {
 namespace {
@@ -70,15 +71,19 @@ double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream) {
   return (words[index % 4] >> 8) * 0x1p-24;
 }
 
-double KeptOfAttention(uint64_t seed, int64_t head, int64_t query, int64_t key,
+double KeptOfAttention(uint64_t seed, const AttentionWeight& weight,
                        double dropout) {
   const double limit = std::fmin(std::round(dropout * 0x1p16), 0xFFFF);
-  // A draw is for queries q, q + 8, q + 16, q + 24 by keys k, k + 8.
-  const Words words = Philox(seed,
-                             {Low(key / 16 * 8 + key % 8),
-                              Low(query / 32 * 8 + query % 8), Low(head), 1},
-                             7);
-  const uint32_t drawn = words[query / 8 % 4] >> key / 8 % 2 * 16 & 0xFFFF;
+  // A draw is for queries l, l + 8, l + 16, l + 24 by keys s, s + 8; for wide heads
+  // queries and keys change places.
+  constexpr int64_t kWide = 128;
+  int64_t l = weight.query, s = weight.key;
+  if (weight.width > kWide) std::swap(l, s);
+  const Words words = Philox(
+      seed,
+      {Low(s / 16 * 8 + s % 8), Low(l / 32 * 8 + l % 8), Low(weight.head), 1},
+      7);
+  const uint32_t drawn = words[l / 8 % 4] >> s / 8 % 2 * 16 & 0xFFFF;
   return drawn < limit ? 0 : 0x1p16 / (0x1p16 - limit);
 }
 

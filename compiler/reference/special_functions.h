@@ -19,10 +19,17 @@ double Digamma(double x);
 // numbers: as easy as 1, 2, 3" (2011).
 double PhiloxUniform(uint64_t seed, uint64_t index, uint64_t stream);
 
-// Dropout of attention that is a step of its own: 0, or what a weight that stays is
-// scaled by. A weight has 16 bits of Philox4x32-7 with `seed` as key, and is dropped if
-// they are below `dropout` in units of 2^-16. `head`: over the batch.
-double KeptOfAttention(uint64_t seed, int64_t head, int64_t query, int64_t key,
+// A weight of attention that is a step of its own.
+struct AttentionWeight {
+  int64_t head;  // over the batch
+  int64_t query, key;
+  int64_t width;  // the size of a head of queries
+};
+
+// Its dropout: 0, or what a weight that stays is scaled by. A weight has 16 bits of
+// Philox4x32-7 with `seed` as key, and is dropped if they are below `dropout` in units
+// of 2^-16.
+double KeptOfAttention(uint64_t seed, const AttentionWeight& weight,
                        double dropout);
 
 // log(exp(a) + exp(b)).

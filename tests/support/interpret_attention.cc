@@ -54,7 +54,8 @@ class Head {
   double Kept(int64_t m, int64_t n) const {
     if (n_.dropout == 0) return 1;
     return KeptOfAttention(static_cast<uint64_t>(seed_->At({}).i),
-                           b_ * q_.sizes[1] + h_, m, n, n_.dropout);
+                           {b_ * q_.sizes[1] + h_, m, n, q_.sizes[3]},
+                           n_.dropout);
   }
 
  private:
