@@ -55,7 +55,10 @@ bool IsForCudnn(const Attention& attention, const ShapeEnv& shapes,
                 const Target& target);
 
 // What computes an attention that is a step: a library, or flash kernels
-// (flash_kernel.h) where the library lacks it or the options ask for them.
+// (flash_kernel.h) where the library lacks it or the options ask for them. A forward
+// with dropout gets the same engine as its backward, whether the program holds the
+// backward or not: a reentrant checkpoint runs a forward whose logsumexp nothing reads,
+// and for the gradient another program that has to draw the same numbers.
 ContractionChoice ChooseAttentionStep(const Attention& attention,
                                       const ShapeEnv& shapes,
                                       const Target& target,
