@@ -8,6 +8,7 @@
 #include "compiler/codegen/cuda_columns.h"
 #include "compiler/codegen/cuda_counts.h"
 #include "compiler/codegen/cuda_grid.h"
+#include "compiler/codegen/cuda_products.h"
 #include "compiler/codegen/cuda_rows.h"
 #include "compiler/codegen/cuda_scans.h"
 #include "compiler/codegen/cuda_short_scans.h"
@@ -16,6 +17,7 @@
 #include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/load_ahead.h"
 #include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/row_counts.h"
 #include "proto/base/status.h"
 
@@ -177,6 +179,15 @@ class CudaKernelWriter {
                        " cells, which it does not have"));
     }
     return WriteCudaCounts(body_, v, *counts);
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaProducts& v) {
+    const std::optional<MatrixProduct> product =
+        MatrixProductOf(nest_, facts_, body_.buffers);
+    if (!product.has_value()) {
+      return absl::InternalError(absl::StrCat(
+          "kernel ", kernel_.label, ": found no product of matrices"));
+    }
+    return WriteCudaProducts(body_, v, *product, PlanPasses(nest_, facts_, {}));
   }
   absl::StatusOr<CudaGrid> Body(const CudaSerial& v) {
     return WriteCudaSerial(body_, v, PlanPasses(nest_, facts_, {}));

@@ -344,8 +344,8 @@ std::vector<PreludePart> CudaPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
   for (const auto more :
        {CudaPreludeAccesses(), CudaJoins(), CudaPreludeScans(),
-        CudaPreludeAtomics(), CudaPreludeMatrices(), CudaPreludeFlash(),
-        CudaPreludeFlashGrads()})
+        CudaPreludeAtomics(), CudaPreludeMatrices(), CudaPreludeProduct(),
+        CudaPreludeFlash(), CudaPreludeFlashGrads()})
     parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }

@@ -6,9 +6,11 @@
 
 namespace kiln {
 
-// Parts of CUDA's prelude: attention in the form of schedule/flash_kernel.h, and the
-// products by tensor cores that it is made of. For sm_80 and later.
+// Parts of CUDA's prelude: products by tensor cores, those of matrices with short sums
+// (schedule/matrix_product.h), and attention in the form of schedule/flash_kernel.h.
+// For sm_80 and later.
 absl::Span<const PreludePart> CudaPreludeMatrices();
+absl::Span<const PreludePart> CudaPreludeProduct();
 absl::Span<const PreludePart> CudaPreludeFlash();
 absl::Span<const PreludePart> CudaPreludeFlashGrads();
 

@@ -10,6 +10,7 @@
 #include "compiler/schedule/compute_ways.h"
 #include "compiler/schedule/contraction_loops.h"
 #include "compiler/schedule/library_epilogue.h"
+#include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/nest_price.h"
 #include "compiler/schedule/window_loops.h"
 
@@ -158,6 +159,58 @@ std::optional<WindowLoops> CheaperLoops(const Contraction& c,
   return loops;
 }
 
+// What cuBLASLt's kernels take for a result of a short sum of half types: 1.11, 1.03
+// and 0.86 ps for sums of 8, 16 and 32 terms, on an H100
+// (bench/records/h100_contractions.md).
+constexpr double kShortSumNs = 0.00086;
+// Shorter sums are not loops of a kernel's own: unroll_reductions writes them out.
+constexpr int64_t kLeastDepth = 8;
+
+// Whether tensor cores may compute loops of ours for the product, with a short sum.
+bool MayTakeTensorCores(const Contraction& c, const Sizes& sizes,
+                        const Target& target) {
+  return target.kind == TargetKind::kCuda &&
+         target.compute_capability >= kHalfProducts &&
+         IsHalf(c.factor(0).view.dtype) && sizes.k >= kLeastDepth &&
+         sizes.k <= kMostDepth && sizes.m >= kTiny && sizes.n >= kTiny;
+}
+
+double BytesOf(const ContractionOperand& operand, const ShapeEnv& shapes) {
+  auto bytes = static_cast<double>(SizeInBytes(operand.view.dtype));
+  for (const SymExpr& extent : operand.view.sizes)
+    bytes *= static_cast<double>(shapes.Hint(extent));
+  return bytes;
+}
+
+// Whether a nest for the product, by tensor cores, takes less than cuBLASLt's kernel,
+// which writes large results more slowly than memory takes them.
+bool WritesFasterThanLibrary(const Contraction& c,
+                             const std::vector<Buffer>& buffers,
+                             const ShapeEnv& shapes, const Target& target) {
+  const std::optional<Sizes> sizes = SizesOf(c);
+  // Of batches its kernels are faster: 64 x 512 x 512 x 32 takes 19 us, ours 21.
+  if (!sizes.has_value() || c.is_batched() ||
+      !MayTakeTensorCores(c, *sizes, target)) {
+    return false;
+  }
+  const std::optional<LoopNest> nest = NestOf(c, buffers, shapes);
+  if (!nest.has_value()) return false;
+  double bytes = 0;
+  for (const ContractionOperand& operand : c.operands)
+    bytes += BytesOf(operand, shapes);
+  double results = 1;
+  for (const SymExpr& extent : c.result().view.sizes)
+    results *= static_cast<double>(shapes.Hint(extent));
+  const double library_ns =
+      kLaunchNs + std::max(bytes / target.memory_bytes_per_ns,
+                           results * kShortSumNs * kMultiprocessors /
+                               target.multiprocessors);
+  LoopProgram alone;
+  alone.shapes = shapes;
+  alone.buffers = buffers;
+  return NestPricer(alone, target).PriceOf(*nest) + kLeastSavedNs < library_ns;
+}
+
 AttentionForm FormOf(const Attention& a) {
   return {a.at(Attention::kQuery).dtype,
           a.extents[Attention::kB],
@@ -262,7 +315,11 @@ ContractionChoice ChooseContraction(const Contraction& c,
         absl::StrCat(library, found ? ": loops of ours would take longer"
                                     : ": loops of ours have no convolution")};
   }
-  const Bound bound = BoundOf(c, target);
+  Bound bound = BoundOf(c, target);
+  if (taken && !bound.by_memory &&
+      WritesFasterThanLibrary(c, buffers, shapes, target)) {
+    bound = {true, "a short sum on tensor cores, bound by its result"};
+  }
   if (taken && !bound.by_memory)
     return {ComputedBy::kLibrary, absl::StrCat(library, ": ", bound.ground)};
   if (!NestOf(c, buffers, shapes).has_value()) {

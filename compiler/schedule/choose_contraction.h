@@ -40,8 +40,10 @@ struct ContractionChoice {
 
 // Decides what computes a verified contraction. Generated loops take products whose
 // time goes into memory and not into multiplications, since there fusion saves more
-// than a library: outer products, products with a vector, many tiny ones. They also
-// take what no library computes. An unknown size is not a reason to choose loops. On
+// than a library: outer products, products with a vector, many tiny ones. They take
+// large results of short sums of half types, by tensor cores (matrix_product.h), where
+// their price is below what the library was measured to take. They also take what no
+// library computes. An unknown size is not a reason to choose loops. On
 // CUDA they take a convolution with a window for each channel, and its gradients, where
 // their price (nest_price.h) is below what cuDNN's kernel was measured to take.
 ContractionChoice ChooseContraction(const Contraction& contraction,

@@ -9,18 +9,19 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/contraction_key.h"
 #include "compiler/schedule/contraction_loops.h"
+#include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/window_loops.h"
 
 namespace kiln {
 namespace {
 
 // The versions rise when equal words come to mean other ways.
-constexpr absl::string_view kContractionWords = "kiln who computes 1";
+constexpr absl::string_view kContractionWords = "kiln who computes 2";
 constexpr absl::string_view kAttentionWords = "kiln who attends 1";
 
 // Multiplications up to which loops of ours may be as fast as a library, whose call
 // takes its launch at least; and of a product that is small along one axis, which both
-// may spend on memory.
+// may spend on memory: sums of half types, on tensor cores, up to kMostDepth.
 constexpr double kFewProducts = 1 << 22;
 constexpr double kManyProducts = 4e9;
 constexpr int64_t kSmall = 32;
@@ -43,8 +44,9 @@ bool IsWorthMeasuring(const Contraction& c, const ShapeEnv& shapes) {
   const size_t first = c.is_batched() ? 1 : 0;
   for (size_t k = 0; k < c.extents.size(); ++k) {
     const int64_t extent = shapes.Hint(c.extents[k]);
+    const bool sum = k + 1 == c.extents.size() && IsHalf(c.result().view.dtype);
     products *= static_cast<double>(extent);
-    small = small || (k >= first && extent < kSmall);
+    small = small || (k >= first && extent < (sum ? kMostDepth + 1 : kSmall));
   }
   return products > 0 && products <= (small ? kManyProducts : kFewProducts);
 }

@@ -97,7 +97,8 @@ NestCosts::NestCosts(const LoopNest& nest, const NestFacts& facts,
       buffers_(buffers),
       shapes_(shapes),
       target_(target),
-      passes_(PlanPasses(nest, facts, {})) {
+      passes_(PlanPasses(nest, facts, {})),
+      product_(MatrixProductOf(nest, facts, buffers)) {
   for (uint32_t a = 0; a < facts.num_axes; ++a) {
     extents_.push_back(std::max<int64_t>(1, shapes.Hint(facts.extents[a])));
     (a < facts.num_outer ? outer_ : reduced_) *= extents_.back();
@@ -467,6 +468,7 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaTallies>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaCounts>(&variant)) return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaProducts>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return PriceCuda(*v);
   const uint32_t last_outer =
       facts_.num_outer > 0 ? facts_.num_outer - 1 : Vectors::kNoAxis;

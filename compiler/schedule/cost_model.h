@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "compiler/schedule/kernel_variant.h"
+#include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
@@ -87,6 +89,8 @@ class NestCosts {
   // The nest's kSort or kTally, where it is the nest's only reduction and there is
   // one reduced axis; else null.
   const ScalarNode* OnlyReduction(ScalarOp op) const;
+  // Of the nest, if it is a product of matrices that tensor cores compute.
+  const std::optional<MatrixProduct>& product() const { return product_; }
   bool HasCostlyToHold() const { return has_costly_; }
   // Whether some value is loaded at reduced points for a single pass.
   bool LoadsForOnePass() const;
@@ -207,6 +211,7 @@ class NestCosts {
   Price PriceCuda(const CudaSorts& v) const;
   Price PriceCuda(const CudaTallies& v) const;
   Price PriceCuda(const CudaCounts& v) const;
+  Price PriceCuda(const CudaProducts& v) const;
   Price PriceCuda(const CudaSerial& v) const;
   // `across`: the other axis of a tile, or Vectors::kNoAxis.
   Price PriceCpu(uint32_t vector_axis, uint32_t across,
@@ -218,6 +223,7 @@ class NestCosts {
   const ShapeEnv& shapes_;
   const Target& target_;
   const KernelPasses passes_;
+  const std::optional<MatrixProduct> product_;
   std::vector<int64_t> extents_;
   int64_t outer_ = 1;
   int64_t reduced_ = 1;

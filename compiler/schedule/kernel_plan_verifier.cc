@@ -14,6 +14,7 @@
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/inplace_reuse.h"
 #include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/nest_facts.h"
 #include "compiler/schedule/tile_walks.h"
 #include "proto/base/status.h"
@@ -265,6 +266,22 @@ absl::Status VerifyTiles(const PlannedKernel& kernel, const KernelPlan& plan) {
                 absl::StrCat("found ", ToText(kernel.variant)));
 }
 
+absl::Status VerifyProducts(const PlannedKernel& kernel,
+                            const KernelPlan& plan) {
+  const auto* products = std::get_if<CudaProducts>(&kernel.variant);
+  if (products == nullptr) return absl::OkStatus();
+  constexpr int kMostTiles = 4;
+  if (!IsPowerOfTwo(products->tiles) || products->tiles > kMostTiles) {
+    return Broken("K16", kernel.label,
+                  absl::StrCat("found ", products->tiles, " tiles"));
+  }
+  ASSIGN_OR_RETURN(const NestFacts facts,
+                   FactsOf(kernel.nest, plan.buffers, plan.shapes));
+  if (MatrixProductOf(kernel.nest, facts, plan.buffers).has_value())
+    return absl::OkStatus();
+  return Broken("K16", kernel.label, "found no product of matrices");
+}
+
 absl::Status VerifyVariant(const PlannedKernel& kernel,
                            const KernelPlan& plan) {
   const ShapeEnv& shapes = plan.shapes;
@@ -289,6 +306,7 @@ absl::Status VerifyVariant(const PlannedKernel& kernel,
   RETURN_IF_ERROR(VerifyTallies(kernel));
   RETURN_IF_ERROR(VerifyColumns(kernel));
   RETURN_IF_ERROR(VerifyTiles(kernel, plan));
+  RETURN_IF_ERROR(VerifyProducts(kernel, plan));
   if (const auto* scans = std::get_if<CudaScans>(&variant);
       scans != nullptr && scans->parts > 1 && scans->rows != 1) {
     return Broken(

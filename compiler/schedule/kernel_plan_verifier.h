@@ -35,6 +35,8 @@ namespace kiln {
 //       a multiple of the vector's width.
 //   K15 A tile has whole groups along both axes. If its groups are peeled, it has vectors,
 //       and its border can follow the groups of all stores (tile_walks.h).
+//   K16 Products have 1, 2 or 4 tiles, and their nest is a product of matrices
+//       (matrix_product.h).
 //
 // Errors: INTERNAL with the number, what was found and what was expected. Quadratic in
 // temporaries.

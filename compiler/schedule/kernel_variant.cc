@@ -11,9 +11,9 @@ namespace {
 constexpr absl::string_view kNames[] = {
     "unmapped",     "cuda points",  "cuda tiles",       "cuda rows",
     "cuda columns", "cuda scans",   "cuda short scans", "cuda column scans",
-    "cuda sorts",   "cuda tallies", "cuda counts",      "cuda serial",
-    "cuda flash",   "cpu points",   "cpu tiles",        "cpu rows",
-    "cpu columns",  "cpu scans"};
+    "cuda sorts",   "cuda tallies", "cuda counts",      "cuda products",
+    "cuda serial",  "cuda flash",   "cpu points",       "cpu tiles",
+    "cpu rows",     "cpu columns",  "cpu scans"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
@@ -80,6 +80,12 @@ std::vector<VariantField> Fields(CudaCounts& v) {
           {"unroll", &v.unroll},
           {"steps", &v.steps},
           {"cells", &v.cells}};
+}
+std::vector<VariantField> Fields(CudaProducts& v) {
+  return {{"tiles", &v.tiles},
+          {"strips", &v.strips},
+          {"down", &v.down},
+          {"across", &v.across}};
 }
 std::vector<VariantField> Fields(CudaSerial& v) {
   return {{"threads", &v.threads}, {"blocks", &v.blocks}};
@@ -170,6 +176,8 @@ int ThreadsOf(const KernelVariant& variant) {
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaTallies>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaCounts>(&variant)) return v->threads;
+  if (const auto* v = std::get_if<CudaProducts>(&variant))
+    return v->down * v->across * 32;
   if (const auto* v = std::get_if<CudaSerial>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaFlash>(&variant)) return v->warps * 32;
   return 1;
@@ -189,6 +197,9 @@ int BlockPoints(const CudaSorts&) { return 1; }
 int BlockPoints(const CudaTallies&) { return 1; }
 int BlockPoints(const CudaCounts& v) {
   return v.vector * v.threads * v.unroll * v.steps;
+}
+int BlockPoints(const CudaProducts& v) {
+  return v.tiles * 16 * v.down * v.strips * 32 * v.across;
 }
 int BlockPoints(const CudaSerial& v) { return v.threads; }
 int BlockPoints(const CudaFlash& v) { return v.warps / v.sides * v.tiles * 16; }

@@ -183,6 +183,17 @@ struct CudaCounts {
   friend bool operator==(const CudaCounts&, const CudaCounts&) = default;
 };
 
+// A product of matrices of half types whose sums are short (matrix_product.h), by tensor
+// cores: a warp takes `tiles` times 16 rows by `strips` times 32 columns, and a block
+// those of `down` warps below one another and `across` side by side.
+struct CudaProducts {
+  int tiles = 2;
+  int strips = 2;
+  int down = 2;
+  int across = 2;
+  friend bool operator==(const CudaProducts&, const CudaProducts&) = default;
+};
+
 // One thread for each outer point; reduced axes are plain loops.
 struct CudaSerial {
   int threads = 256;
@@ -261,8 +272,8 @@ struct CpuColumns {
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
                  CudaScans, CudaShortScans, CudaColumnScans, CudaSorts,
-                 CudaTallies, CudaCounts, CudaSerial, CudaFlash, CpuPoints,
-                 CpuTiles, CpuRows, CpuColumns, CpuScans>;
+                 CudaTallies, CudaCounts, CudaProducts, CudaSerial, CudaFlash,
+                 CpuPoints, CpuTiles, CpuRows, CpuColumns, CpuScans>;
 
 // One number of a variant, by name: what the printer, the parser and the
 // fingerprint walk.

@@ -274,6 +274,21 @@ void AddStretches(const NestCosts& costs, int64_t stretch,
   }
 }
 
+// Products of matrices by tensor cores. Fewer sums of a warp need fewer registers; more
+// read its factors less often.
+void AddProducts(const NestCosts& costs, std::vector<KernelVariant>& out) {
+  if (!costs.product().has_value() ||
+      costs.target().compute_capability < kHalfProducts) {
+    return;
+  }
+  for (const CudaProducts& v :
+       {CudaProducts{4, 2, 2, 1}, CudaProducts{4, 2, 2, 2},
+        CudaProducts{4, 1, 2, 2}, CudaProducts{2, 2, 2, 2},
+        CudaProducts{2, 1, 2, 2}, CudaProducts{1, 1, 2, 2}}) {
+    out.push_back(v);
+  }
+}
+
 // Whether the passes compute too little at a point for that to take most of the time.
 bool HasShortPasses(const KernelPasses& passes) {
   return std::all_of(passes.passes.begin(), passes.passes.end(),
@@ -347,6 +362,7 @@ std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
   if (!facts.has_scan) {
     AddRows(costs, max_row, out);
     AddColumns(costs, out);
+    AddProducts(costs, out);
   }
   if (costs.OnlyReduction(ScalarOp::kSort) != nullptr) {
     AddSorts(costs, out);

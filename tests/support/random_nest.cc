@@ -54,6 +54,9 @@ class Writer : RandomValues {
       case NestFamily::kParts:
         Parts();
         break;
+      case NestFamily::kProducts:
+        Products();
+        break;
     }
     return std::move(made_);
   }
@@ -290,6 +293,36 @@ class Writer : RandomValues {
       c.Sum(sum, A(last), sums == 1 ? g.id : Join(g, v).id, stretch);
     }
     Allow(SumTolerance(stretch));
+  }
+
+  void Products() {
+    NestCase& c = made_.nest;
+    if (Chance(3)) AddAxis(2, false);
+    const auto rows = static_cast<uint32_t>(extents_.size());
+    AddAxis(OneOf<int64_t>({2, 8, 17, 32, 66, 72}), false);
+    AddAxis(OneOf<int64_t>({2, 8, 31, 64, 72, 136}), false);
+    const int64_t depth = OneOf<int64_t>({1, 7, 8, 12, 16, 24, 32, 40});
+    c.Axis(depth, true);
+    extents_.push_back(depth);
+    sizes_.push_back(depth);
+    const DType dtype = OneOf({kBF16, DType::kFloat16});
+    const auto factor = [&](uint32_t own) {
+      std::vector<uint32_t> axes = {own, rows + 2};
+      if (Chance(2)) std::swap(axes[0], axes[1]);
+      if (rows > 0 && !Chance(4)) axes.insert(axes.begin(), 0);
+      const BufferId from = Chance(4) ? Padded(dtype, axes)
+                                      : Buffer(BufferKind::kInput, dtype, axes);
+      return c.Cast(kF32, c.Load(from, At(axes)));
+    };
+    const ScalarId a = factor(rows), b = factor(rows + 1);
+    const ScalarId sum = c.Reduce(ReduceOp::kSum, c.Op(ScalarOp::kMul, {a, b}));
+    Value v =
+        Small({sum, kInputBound * kInputBound * static_cast<double>(depth)});
+    Allow(SumTolerance(depth));
+    if (Chance(2))
+      v = Join(v, Load(Chance(2) ? Outer() : std::vector<uint32_t>{rows + 1}));
+    StoreAt(Outer(), Change(v), FloatType());
+    if (Chance(3)) StoreAt(Outer(), v, kF32);
   }
 
   void Scans() {

@@ -24,12 +24,14 @@ enum class NestFamily {
   kTallies,    // how many equals come before, and a scatter by that
   kCounts,     // sums into few cells of each row
   kParts,      // several nests that share a launch
+  kProducts,   // of matrices of half types
 };
 inline constexpr NestFamily kNestFamilies[] = {
     NestFamily::kPoints,    NestFamily::kTransposed, NestFamily::kScatters,
     NestFamily::kRows,      NestFamily::kLongRows,   NestFamily::kColumns,
     NestFamily::kStretches, NestFamily::kScans,      NestFamily::kSorts,
-    NestFamily::kTallies,   NestFamily::kCounts,     NestFamily::kParts};
+    NestFamily::kTallies,   NestFamily::kCounts,     NestFamily::kParts,
+    NestFamily::kProducts};
 
 struct RandomNest {
   NestCase nest;

@@ -102,6 +102,32 @@ TEST(ComputeWays, AProductIsALibrarysOrOurs) {
   }
 }
 
+// By rule tensor cores', in loops of ours.
+constexpr absl::string_view kShortSums = R"(
+    graph @short() on cuda(%a: bf16[8192, 32] align 16,
+                           %b: bf16[32, 4096] align 16) -> (%y) {
+      %p = mm(%a, %b)
+      %y = relu(%p)
+    })";
+
+TEST(ComputeWays, ShortSumsAreOursOrALibrarys) {
+  const KernelPlan before = PlanWith(kShortSums, Env());
+  const std::string key = KeyOf(before, "way_product/bf16/8192x4096x32/");
+  ASSERT_NE(key, "");
+  EXPECT_EQ(VerifyKernelPlan(before), absl::OkStatus());
+  EXPECT_EQ(CountOf<LibraryCall>(before), 0);
+  ASSERT_EQ(NumKernels(before), 1);
+  EXPECT_TRUE(std::holds_alternative<CudaProducts>(
+      std::get<PlannedKernel>(before.steps[0]).variant))
+      << ToText(before);
+  const KernelPlan library =
+      PlanWith(kShortSums, Env("sm_90", {{key, "library"}}));
+  EXPECT_EQ(CountOf<LibraryCall>(library), 1);
+  EXPECT_THAT(library.contractions, Contains(EndsWith("; tuned: library")));
+  const KernelPlan loops = PlanWith(kShortSums, Env("sm_90", {{key, "loops"}}));
+  EXPECT_EQ(ToText(loops), ToText(before));
+}
+
 // As `kiln-opt --explain-tiling` prints them, for --tune.
 TEST(ComputeWays, KeysAreTold) {
   const std::string key = KeyOf(PlanWith(kFew, Env()), "way_product/");

@@ -327,6 +327,40 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
               "parts 8 peel 0"));
 }
 
+TEST(KernelPlanVerifier, ProductsAreOfMatrices) {
+  const auto plan = [](absl::string_view tiles, absl::string_view factor) {
+    return absl::StrCat(R"(plan @g() {
+  in x : bf16[1024] index 0
+  in w : bf16[2048] index 1
+  out y : f32[8192]
+  kernel mm cuda products tiles )",
+                        tiles, R"( strips 2 down 2 across 2 {
+    nest mm [i0 in 64, i1 in 128, reduce i2 in 16] {
+      t0 = load bf16 x[16*i0 + i2]
+      t1 = cast f32 t0
+      t2 = load bf16 w[)",
+                        factor,
+                        R"(]
+      t3 = cast f32 t2
+      t4 = mul f32 t1, t3
+      t5 = reduce f32 t4 by sum
+      y[128*i0 + i1] = t5
+    }
+  }
+  return view y f32 [64, 128] strides [128, 1] offset 0
+  arena 0 bytes, peak live 0
+}
+)");
+  };
+  ExpectReadsBack(plan("2", "16*i1 + i2"));
+  ExpectReadsBack(plan("4", "i1 + 128*i2"));
+  ExpectBreaks("K16", plan("3", "i1 + 128*i2"));
+  ExpectBreaks("K16", plan("8", "i1 + 128*i2"));
+  // Both factors move with rows, and none with columns; no two neighbours.
+  ExpectBreaks("K16", plan("2", "16*i0 + i2"));
+  ExpectBreaks("K16", plan("2", "2*i1 + 100*i2"));
+}
+
 TEST(KernelPlanVerifier, RowsOfPeeledColumnsAlignInTurn) {
   const auto with = [](absl::string_view variant) {
     return Changed(

@@ -299,6 +299,14 @@ inline unsigned __ballot_sync(unsigned, int asked) {
 }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
+// Of the bytes of y and x the four that the digits of `places` name.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned places) {
+  const unsigned long long bytes = (unsigned long long)y << 32 | x;
+  unsigned to = 0;
+  for (int b = 0; b < 4; ++b)
+    to |= (unsigned)(bytes >> (places >> 4 * b & 7) * 8 & 0xff) << 8 * b;
+  return to;
+}
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return (unsigned)((unsigned long long)a * b >> 32);
 }
