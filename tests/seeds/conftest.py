@@ -14,7 +14,7 @@ import pytest
 _FOLDER = None
 if not os.environ.get("KILN_CACHE_DIR", "").startswith(f"{tempfile.gettempdir()}/kiln-test-"):
     _FOLDER = tempfile.mkdtemp(prefix="kiln-test-")
-    os.environ["KILN_CACHE_DIR"] = _FOLDER
+    os.environ["KILN_CACHE_DIR"] = f"{_FOLDER}/kiln"
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{_FOLDER}/torch"
 os.environ["KILN_STRICT"] = "1"
 

@@ -9,6 +9,8 @@ import torch
 
 import kiln
 
+from norms import assert_close_by_norm
+
 N, PAD = 2048, 8
 ROOMY = N + 10  # elements from row to row
 # A product of two thousand terms, of which some are 12345.
@@ -173,7 +175,9 @@ def linear_and_cross_entropy(device, **options):
     its = gradients()
     got = torch.compile(step, backend="kiln", options={"force_shape_pad": True, **options})(x)
     got.backward()
-    torch.testing.assert_close([got, *gradients()], [due, *its], **TOLERANCE)
+    torch.testing.assert_close(got, due, rtol=1e-2, atol=0)
+    for mine, its_own in zip(gradients(), its, strict=True):
+        assert_close_by_norm(mine, its_own)
 
 
 @needs_gpu

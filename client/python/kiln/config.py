@@ -61,7 +61,11 @@ OPTIONS = {
     "deterministic": _Option(False, 3, "equal inputs give equal results on every device"),
     "emulate_precision_casts": _Option(False, 7, "round half types after each operator"),
     "layout_optimization": _Option(
-        True, 24, "convolutions on a GPU lie channels-last inside of a graph", says_off=True
+        True,
+        24,
+        "images lie channels-last inside of a graph: of convolutions on a GPU, and of inference in "
+        "float32 on the CPU",
+        says_off=True,
     ),
     "no_fusion": _Option(False, 8, "one kernel a loop, for debugging"),
     "cache_tag": _Option("", 9, "a word of your own in every key", 0, 256),
