@@ -8,8 +8,8 @@ namespace {
 
 constexpr PreludePart kParts[] = {
     // The lower or the upper halves of two words.
-    {"k_pair", "",
-     R"(K_FN unsigned k_pair(unsigned x, unsigned y, bool upper) { return __byte_perm(x, y, upper ? 0x7632 : 0x5410); }
+    {"k_pick_halves", "",
+     R"(K_FN unsigned k_pick_halves(unsigned x, unsigned y, bool upper) { return __byte_perm(x, y, upper ? 0x7632 : 0x5410); }
 )"},
     // N neighbours, of which `left` exist; others are 0. kWide: all exist or none.
     {"k_take_halves", "",
@@ -52,7 +52,7 @@ K_FN void k_product_rows(unsigned (&x)[P::kTiles][4], const unsigned short* from
 #pragma unroll
     for (int t = 0; t < P::kTiles; ++t)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) x[t][i] = k_pair(w[i / 2 * 2][t], w[i / 2 * 2 + 1][t], i % 2 != 0);
+      for (int i = 0; i < 4; ++i) x[t][i] = k_pick_halves(w[i / 2 * 2][t], w[i / 2 * 2 + 1][t], i % 2 != 0);
   }
 }
 )"},
@@ -76,7 +76,7 @@ K_FN void k_product_columns(unsigned (&y)[4][2], const unsigned short* from, lon
 #pragma unroll
     for (int j = 0; j < 4; ++j)
 #pragma unroll
-      for (int i = 0; i < 2; ++i) y[j][i] = k_pair(w[2 * i][j], w[2 * i + 1][j], own != 0);
+      for (int i = 0; i < 2; ++i) y[j][i] = k_pick_halves(w[2 * i][j], w[2 * i + 1][j], own != 0);
   }
 }
 )"},

@@ -106,6 +106,7 @@ Form Also(Form form, std::function<bool(const MappedNest&)> more) {
 std::vector<Form> CudaForms() {
   using P = CudaPoints;
   using R = CudaRows;
+  using T = CudaTiles;
   const auto scans = [](const MappedNest& nest) {
     return HasOp(nest.nest, ScalarOp::kScan);
   };
@@ -117,16 +118,14 @@ std::vector<Form> CudaForms() {
       Also(FormOf<P>("cuda points that scatter", [](const P&) { return true; }),
            Scatters),
       {"cuda points combined", IsCombined},
-      FormOf<CudaTiles>("cuda tiles",
-                        [](const CudaTiles& v) { return v.vector == 1; }),
-      FormOf<CudaTiles>("cuda tiles that are no squares",
-                        [](const CudaTiles& v) { return v.edge != v.depth; }),
-      FormOf<CudaTiles>("cuda tiles of vectors",
-                        [](const CudaTiles& v) { return v.vector > 1; }),
-      FormOf<CudaTiles>("cuda tiles peeled",
-                        [](const CudaTiles& v) { return v.peel == 1; }),
-      Also(FormOf<CudaTiles>("cuda tiles peeled, turned on the way out",
-                             [](const CudaTiles& v) { return v.peel == 1; }),
+      FormOf<T>("cuda tiles", [](const T& v) { return v.vector == 1; }),
+      FormOf<T>("cuda tiles that are no squares",
+                [](const T& v) { return v.edge != v.depth; }),
+      FormOf<T>("cuda tiles of vectors",
+                [](const T& v) { return v.vector > 1; }),
+      FormOf<T>("cuda tiles peeled", [](const T& v) { return v.peel == 1; }),
+      Also(FormOf<T>("cuda tiles peeled, turned on the way out",
+                     [](const T& v) { return v.peel == 1; }),
            StoresTurned),
       FormOf<R>("cuda rows, several a warp",
                 [](const R& v) { return v.lanes < 32 && v.stretch == 0; }),
