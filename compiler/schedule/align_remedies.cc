@@ -6,6 +6,7 @@
 #include "compiler/loop/index_expr.h"
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/contraction_loops.h"
+#include "compiler/schedule/hint_bytes.h"
 #include "compiler/schedule/interleave_rows.h"
 #include "compiler/schedule/pad_rows.h"
 
@@ -88,8 +89,7 @@ class RemedyFinder {
   }
 
   double BytesOf(const View& view) const {
-    return static_cast<double>(program_.shapes.Hint(Product(view.sizes))) *
-           SizeInBytes(view.dtype);
+    return static_cast<double>(HintBytes(view, program_.shapes));
   }
 
   double TimeOf(const Contraction& c, double slower) const {

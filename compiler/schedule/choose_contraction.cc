@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "compiler/graph/attention_choice.h"
 #include "compiler/schedule/compute_ways.h"
 #include "compiler/schedule/contraction_loops.h"
+#include "compiler/schedule/hint_bytes.h"
 #include "compiler/schedule/library_epilogue.h"
 #include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/nest_price.h"
@@ -137,6 +139,21 @@ double LibraryNs(const Contraction& c, const ShapeEnv& shapes,
                          target.multiprocessors;
 }
 
+// What the nests take one after another, with `more` buffers of their own.
+double PriceOf(absl::Span<const LoopNest> nests,
+               const std::vector<Buffer>& buffers,
+               absl::Span<const Buffer> more, const ShapeEnv& shapes,
+               const Target& target) {
+  LoopProgram alone;
+  alone.shapes = shapes;
+  alone.buffers = buffers;
+  alone.buffers.insert(alone.buffers.end(), more.begin(), more.end());
+  NestPricer pricer(alone, target);
+  double ns = 0;
+  for (const LoopNest& nest : nests) ns += pricer.PriceOf(nest);
+  return ns;
+}
+
 // Nests of ours for the convolution, where they are cheaper than cuDNN's kernel.
 // `found` says whether there are any.
 std::optional<WindowLoops> CheaperLoops(const Contraction& c,
@@ -148,14 +165,10 @@ std::optional<WindowLoops> CheaperLoops(const Contraction& c,
   std::optional<WindowLoops> loops = WindowLoopsOf(c, buffers, shapes);
   if (!loops.has_value()) return std::nullopt;
   found = true;
-  LoopProgram alone;
-  alone.shapes = shapes;
-  alone.buffers = buffers;
-  for (const Buffer& buffer : loops->buffers) alone.buffers.push_back(buffer);
-  NestPricer pricer(alone, target);
-  double ns = 0;
-  for (const LoopNest& nest : loops->nests) ns += pricer.PriceOf(nest);
-  if (ns >= LibraryNs(c, shapes, target)) return std::nullopt;
+  if (PriceOf(loops->nests, buffers, loops->buffers, shapes, target) >=
+      LibraryNs(c, shapes, target)) {
+    return std::nullopt;
+  }
   return loops;
 }
 
@@ -175,13 +188,6 @@ bool MayTakeTensorCores(const Contraction& c, const Sizes& sizes,
          sizes.k <= kMostDepth && sizes.m >= kTiny && sizes.n >= kTiny;
 }
 
-double BytesOf(const ContractionOperand& operand, const ShapeEnv& shapes) {
-  auto bytes = static_cast<double>(SizeInBytes(operand.view.dtype));
-  for (const SymExpr& extent : operand.view.sizes)
-    bytes *= static_cast<double>(shapes.Hint(extent));
-  return bytes;
-}
-
 // Whether a nest for the product, by tensor cores, takes less than cuBLASLt's kernel,
 // which writes large results more slowly than memory takes them.
 bool WritesFasterThanLibrary(const Contraction& c,
@@ -197,18 +203,16 @@ bool WritesFasterThanLibrary(const Contraction& c,
   if (!nest.has_value()) return false;
   double bytes = 0;
   for (const ContractionOperand& operand : c.operands)
-    bytes += BytesOf(operand, shapes);
-  double results = 1;
-  for (const SymExpr& extent : c.result().view.sizes)
-    results *= static_cast<double>(shapes.Hint(extent));
+    bytes += static_cast<double>(HintBytes(operand.view, shapes));
+  const auto results =
+      static_cast<double>(sizes->m) * static_cast<double>(sizes->n);
   const double library_ns =
       kLaunchNs + std::max(bytes / target.memory_bytes_per_ns,
                            results * kShortSumNs * kMultiprocessors /
                                target.multiprocessors);
-  LoopProgram alone;
-  alone.shapes = shapes;
-  alone.buffers = buffers;
-  return NestPricer(alone, target).PriceOf(*nest) + kLeastSavedNs < library_ns;
+  return PriceOf(absl::MakeConstSpan(&*nest, 1), buffers, {}, shapes, target) +
+             kLeastSavedNs <
+         library_ns;
 }
 
 AttentionForm FormOf(const Attention& a) {

@@ -10,6 +10,7 @@
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/hint_bytes.h"
 #include "compiler/schedule/kernel_fingerprint.h"
 
 namespace kiln {
@@ -234,8 +235,7 @@ class Combiner {
   }
 
   int64_t BytesOf(BufferId b) const {
-    const Buffer& buffer = plan_.buffers[b];
-    return plan_.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype);
+    return HintBytes(plan_.buffers[b], plan_.shapes);
   }
 
   Candidate MakeCandidate(const PlannedKernel& kernel) const {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/fuser.h"
+#include "compiler/schedule/hint_bytes.h"
 
 namespace kiln {
 namespace {
@@ -22,8 +23,7 @@ void Fuser::MeasureTemporaries() {
   for (size_t b = 0; b < temporary_bytes_.size(); ++b) {
     const Buffer& buffer = program_.buffers[b];
     if (buffer.kind != BufferKind::kTemporary || users_[b].empty()) continue;
-    temporary_bytes_[b] =
-        program_.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype);
+    temporary_bytes_[b] = HintBytes(buffer, program_.shapes);
     all += temporary_bytes_[b];
   }
   if (all < 2 * kLeastHeldBytes) temporary_bytes_.clear();

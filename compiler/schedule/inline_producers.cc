@@ -19,6 +19,7 @@
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/fusion_rules.h"
 #include "compiler/schedule/fusion_unit.h"
+#include "compiler/schedule/hint_bytes.h"
 #include "compiler/schedule/nest_price.h"
 
 namespace kiln {
@@ -205,8 +206,7 @@ int64_t Inliner::HeldBytes(const LoopNest& nest, size_t step) const {
   const auto bytes = [&](BufferId b) {
     const Buffer& buffer = program_.buffers[b];
     return buffer.kind == BufferKind::kTemporary
-               ? program_.shapes.Hint(Product(buffer.sizes)) *
-                     SizeInBytes(buffer.dtype)
+               ? HintBytes(buffer, program_.shapes)
                : 0;
   };
   const BufferId result = nest.stores[0].buffer;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/hint_bytes.h"
 
 namespace kiln {
 namespace {
@@ -67,8 +68,7 @@ class Sinker {
 
  private:
   int64_t BytesOf(BufferId b) const {
-    const Buffer& buffer = plan_.buffers[b];
-    return plan_.shapes.Hint(Product(buffer.sizes)) * SizeInBytes(buffer.dtype);
+    return HintBytes(plan_.buffers[b], plan_.shapes);
   }
 
   // The first reader of what step `s` computes, if the step should stand before it.
