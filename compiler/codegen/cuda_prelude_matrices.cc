@@ -85,6 +85,16 @@ K_FN unsigned k_left_place() { return threadIdx.x % 16 * kBytes + threadIdx.x % 
     {"k_right_place", "", R"(template <int kBytes>
 K_FN unsigned k_right_place() { return (threadIdx.x % 8 + threadIdx.x % 32 / 16 * 8) * kBytes + threadIdx.x / 8 % 2 * 16; }
 )"},
+    // The products of all left factors with two right ones, added to groups j and j + 1.
+    {"k_multiply_two", "", R"(template <bool kBf16, int kTiles, int kGroups>
+K_FN void k_multiply_two(float (&c)[kTiles][kGroups][4], int j, const unsigned (&x)[kTiles][4], const unsigned (&y)[4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    k_multiply<kBf16>(c[t][j], x[t], y[0], y[1]);
+    k_multiply<kBf16>(c[t][j + 1], x[t], y[2], y[3]);
+  }
+}
+)"},
     // c += a @ b^T, both factors in shared memory.
     {"k_multiply_rows", "",
      R"(template <bool kBf16, int kSteps, int kBytes, int kTiles, int kGroups>
@@ -98,11 +108,7 @@ K_FN void k_multiply_rows(float (&c)[kTiles][kGroups][4], unsigned a, unsigned b
     for (int j = 0; j < kGroups; j += 2) {
       unsigned y[4];
       k_matrices(y, b + j * 8 * kBytes + k * 32);
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        k_multiply<kBf16>(c[t][j], x[t], y[0], y[1]);
-        k_multiply<kBf16>(c[t][j + 1], x[t], y[2], y[3]);
-      }
+      k_multiply_two<kBf16>(c, j, x, y);
     }
   }
 }
@@ -124,11 +130,7 @@ K_FN void k_multiply_columns(float (&c)[kTiles][kGroups][4], const float (&p)[kT
     for (int j = 0; j < kGroups; j += 2) {
       unsigned y[4];
       k_matrices_transposed(y, b + k * 8 * kBytes + j * 16);
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        k_multiply<kBf16>(c[t][j], x[t], y[0], y[1]);
-        k_multiply<kBf16>(c[t][j + 1], x[t], y[2], y[3]);
-      }
+      k_multiply_two<kBf16>(c, j, x, y);
     }
   }
 }
@@ -163,11 +165,7 @@ K_FN void k_multiply_stored(float (&c)[kTiles][kGroups][4], unsigned p, unsigned
       if (j >= groups) break;
       unsigned y[4];
       k_matrices_transposed(y, b + k * 16 * kBytes + j * 16);
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-        k_multiply<kBf16>(c[t][j], x[t], y[0], y[1]);
-        k_multiply<kBf16>(c[t][j + 1], x[t], y[2], y[3]);
-      }
+      k_multiply_two<kBf16>(c, j, x, y);
     }
   }
 }
