@@ -19,9 +19,10 @@ namespace kiln {
 // Folds on the CPU, where a bias, an array that is added and a relu behind that are
 // computed while oneDNN's result is in the cache, in f32 and f64; on CUDA half types,
 // conversions to f32 and back included, where a relu follows, perhaps behind an array
-// that is added, since cuDNN computes all of that while it writes. Nothing but the next operator reads the result of each, and
-// it pays: what comes of it goes to memory for a library call, a pooling or the
-// caller, so that a pass over it is saved, and it has at least twice as many elements
+// that is added, since cuDNN computes all of that while it writes. Nothing but the next
+// operator reads the result of each, and it pays: what comes of it goes to memory for a
+// library call, a pooling or the caller, so that a pass over it is saved, and it has at
+// least twice as many elements
 // as the weights that are scaled. Sums are rounded otherwise than before.
 //
 // Each operator that is folded counts as a pattern. Source: Inductor's

@@ -22,8 +22,8 @@ bool IsImageProduct(const Graph& graph, const Node& node);
 
 // Whether oneDNN computes a convolution on images that lie channels-last as they lie,
 // without copies to its own layouts and back: of f32, with a window of one pixel in one
-// group, or with a window for each channel (runtime/extern_kernels/convolution_steps.h). Not a
-// gradient, nor a transposed one.
+// group, or with a window for each channel, as runtime/extern_kernels/convolution_steps.h
+// decides it. Not a gradient, nor a transposed one.
 bool IsComputedAsItLies(const Graph& graph, const Node& node);
 
 }  // namespace kiln
