@@ -57,7 +57,12 @@ absl::StatusOr<std::optional<CompileOutcome>> LookUp(
   wire::LookupReply reply;
   const absl::Status status =
       StatusOfCall(stub.Lookup(&context, lookup, &reply), context, "lookup");
-  if (absl::IsDeadlineExceeded(status)) return MarkSilent(status);
+  if (absl::IsDeadlineExceeded(status)) {
+    // A daemon that was stopped for a while reckons the first deadlines by the
+    // time before it. That is an answer: the compile has a deadline of its own.
+    if (TimeLeft(deadline) > absl::ZeroDuration()) return std::nullopt;
+    return MarkSilent(status);
+  }
   RETURN_IF_ERROR(status);
   if (reply.outcome() != wire::LookupReply::OUTCOME_HIT) return std::nullopt;
   CompileOutcome answer;

@@ -1,5 +1,6 @@
 #include <signal.h>
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "client/compile_client.h"
 #include "client/daemon_status.h"
 #include "client/session.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/base/child.h"
 #include "tests/support/null_session.h"
@@ -102,6 +104,55 @@ TEST(SilentDaemon, IsAskedAgainAfterThePauseAndUsedOnceItAnswers) {
     const CompileReport report = ReportOf(session, order);
     EXPECT_FALSE(report.by_local_worker) << report.daemon_status;
   }
+}
+
+// Forwards to a daemon what it is asked, except that lookups are answered as by
+// one that has just been let go on: their deadline was over before they came.
+class Thawed final : public wire::CompileService::Service {
+ public:
+  explicit Thawed(TestDaemon& behind) : behind_(behind) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket(),
+                             grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Thawed() override { server_->Shutdown(); }
+
+  std::string socket() const { return behind_.config().socket + "-thawed"; }
+
+  grpc::Status Describe(grpc::ServerContext*, const wire::DescribeRequest* ask,
+                        wire::DescribeReply* reply) override {
+    grpc::ClientContext context;
+    return behind_.client().compile().Describe(&context, *ask, reply);
+  }
+  grpc::Status Lookup(grpc::ServerContext*, const wire::LookupRequest*,
+                      wire::LookupReply*) override {
+    ++lookups;
+    return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "over");
+  }
+  grpc::Status Compile(grpc::ServerContext*, const wire::CompileRequest* ask,
+                       grpc::ServerWriter<wire::CompileEvent>* out) override {
+    wire::CompileEvent event;
+    *event.mutable_result() = behind_.client().Compile(*ask).result;
+    out->Write(event);
+    return grpc::Status::OK;
+  }
+  std::atomic<int> lookups = 0;
+
+ private:
+  TestDaemon& behind_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST(SilentDaemon, IsNoneThatSaysTooEarlyThatTimeIsOver) {
+  TestDaemon daemon;
+  Thawed thawed(daemon);
+  const auto session = Open(OptionsFor(thawed.socket()));
+  const CompileReport report = ReportOf(session, "fake.units.1");
+  EXPECT_FALSE(report.by_local_worker) << report.daemon_status;
+  EXPECT_EQ(thawed.lookups, 1);
+  EXPECT_EQ(daemon.count(Count::kPlans), 1);
 }
 
 TEST(SilentDaemon, ThatASessionMetWhenItWasOpenedIsLeftAloneByItsCompiles) {
