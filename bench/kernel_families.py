@@ -138,8 +138,8 @@ def _check_order(inputs: tuple, results: tuple) -> str:
     """Of sort and topk: the values are exact; of equal values any may be named."""
     values, indices = results
     (x,) = inputs
-    due = x.sort().values if values.shape == x.shape else x.topk(values.shape[-1]).values
-    if not torch.equal(values, due):
+    expected = x.sort().values if values.shape == x.shape else x.topk(values.shape[-1]).values
+    if not torch.equal(values, expected):
         return "values are not eager mode's"
     return "" if torch.equal(x.gather(-1, indices), values) else "indices do not name the values"
 

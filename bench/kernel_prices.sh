@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source bench/torch_python.bash
 
-[[ $# -gt 0 ]] || { echo "kernel_prices: due is at least one graph as text; none was found" >&2; exit 2; }
+[[ $# -gt 0 ]] || { echo "kernel_prices: expected at least one graph as text, found none" >&2; exit 2; }
 bazel build //tests/bench:kernel_prices
 python=$(torch_python)
 work=$(mktemp -d /tmp/kiln-prices-XXXXXX)

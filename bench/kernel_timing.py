@@ -168,7 +168,7 @@ class Case:
             self._track()
 
     def _track(self) -> None:
-        """Makes gradients of all inputs in floating point due, except for the buffers."""
+        """Asks for the gradients of all floating-point inputs except the buffers."""
         last = len(self.inputs) - self.family.buffers
         self._leaves = [x for x in self.inputs[:last] if x.is_floating_point()]
         for leaf in self._leaves:

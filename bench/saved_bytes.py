@@ -208,10 +208,10 @@ def main() -> None:
     options = parser.parse_args()
     for name in options.models:
         found = measure(name, options.device, options.each)
-        due = _bytes(found["inductor"])
+        peer = _bytes(found["inductor"])
         for who, saved in found.items():
             size = _bytes(saved)
-            print(f"{name:9} {who:50} {size / MIB:10.2f} MiB {size / due:6.3f}", flush=True)
+            print(f"{name:9} {who:50} {size / MIB:10.2f} MiB {size / peer:6.3f}", flush=True)
         if options.list:
             for who in ("inductor", "kiln"):
                 print_largest(f"{name}, {who}", found[who])

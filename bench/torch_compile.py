@@ -329,10 +329,10 @@ def main() -> int:
         return 0
     unknown = [name for name in options.models if name not in MODELS]
     if unknown:
-        parser.error(f"{unknown[0]} is no model here: due {', '.join(MODELS)}")
+        parser.error(f"{unknown[0]} is no model here: expected one of {', '.join(MODELS)}")
     kinds = options.kinds.split(",")
     if kinds not in (["cold"], ["cold", "warm"]):
-        parser.error(f"--kinds {options.kinds}: due cold, or cold,warm")
+        parser.error(f"--kinds {options.kinds}: expected cold, or cold,warm")
     runs = {kind: options.warm_runs if kind == "warm" else 1 for kind in kinds}
     print(f"command: {command_line()}", flush=True)
     device = device_of(options.device)

@@ -3,9 +3,10 @@
 #
 # usage: run.sh [CORPUS_PATH...]     (default: models and operator samples, tests/corpus of the tree this folder stands in)
 #        run.sh --torch [PYTEST ARGUMENT...]
-# --torch runs tests/python of that tree instead (all, or what the arguments name there) with the wheel of the bundle beside
-# this machine's PyTorch: python3, or KILN_PYTHON, must have torch and pytest, and for all models transformers and timm; with
-# pytest-xdist KILN_TEST_WORKERS processes share the tests (default: half of the cores, 8 at most). CPU tests need g++ or clang++.
+# --torch runs tests/python of that tree instead, and then tests/seeds alone, since they measure memory; or the files that are
+# named, as tests/python/test_cuda.py. They run with the bundle's wheel beside this machine's PyTorch: python3, or KILN_PYTHON,
+# must have torch and pytest, and for all models transformers and timm; with pytest-xdist KILN_TEST_WORKERS processes share
+# tests/python (default: half of the cores, 8 at most). CPU tests need g++ or clang++.
 # Environment: KILN_CUDA_LIBRARY_PATH, folders to search first for NVRTC, cuBLAS and cuDNN; KILN_TUNE_DEVICE and
 # KILN_TUNE_ARCH, what the tuning is tried on (cuda, sm_90).
 set -uo pipefail
@@ -67,10 +68,18 @@ P
   if [ $# -eq 0 ] && ! command -v g++ clang++ >/dev/null; then
     echo "run.sh: neither g++ nor clang++ is here, and tests on the CPU compile with one: test_cuda.py alone is run" >&2
     table+=$'\n'"CPU tests|NOT RUN: no g++ or clang++|0"
-    set -- test_cuda.py
+    set -- tests/python/test_cuda.py "$@"
   fi
-  cd "$tree/tests/python" || exit 1
-  part tests/python "$python" -m pytest -p no:cacheprovider -q -rfE --show-capture=no "${words[@]}" "$@"
+  cd "$tree" || exit 1
+  pytest() { "$python" -m pytest -p no:cacheprovider -q -rfE --show-capture=no "$@"; }
+  local word named=
+  for word in "$@"; do [ -e "${word%%::*}" ] && named=1; done
+  if [ -n "$named" ]; then
+    part "tests that are named" pytest "${words[@]}" "$@"
+    return
+  fi
+  part tests/python pytest "${words[@]}" tests/python "$@"
+  [ -d tests/seeds ] && part tests/seeds pytest tests/seeds "$@"
 }
 if [ "${1:-}" = --torch ]; then
   shift
@@ -95,7 +104,7 @@ P
 )
   export KILN_CUDA_LIBRARY_PATH
 fi
-# A GPU is due here and so is what compiles for it: nothing may be skipped for want of NVRTC.
+# A GPU is expected here, and NVRTC, which compiles for it: without NVRTC tests fail and are not skipped.
 export KILN_NVRTC_IS_DUE=1
 
 for test in "$work"/tests/*; do

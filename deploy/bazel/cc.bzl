@@ -39,10 +39,10 @@ def cc_binary(**arguments):
     native.cc_binary(**_with_header(arguments))
 
 def _with_tsan(arguments):
-    """The rule's arguments, with the tag of `./kiln test --tsan` where it is due."""
+    """The rule's arguments, with the tag of `./kiln test --tsan` for packages of the service."""
     tags = arguments.get("tags", [])
-    due = (native.package_name() + "/").startswith(_SERVICE)
-    if not due or [tag for tag in tags if tag in _NOT_WITH_TSAN]:
+    of_service = (native.package_name() + "/").startswith(_SERVICE)
+    if not of_service or [tag for tag in tags if tag in _NOT_WITH_TSAN]:
         return arguments
     return dict(arguments, tags = tags + ["tsan"])
 

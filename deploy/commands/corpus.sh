@@ -10,7 +10,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 if [[ $# -eq 0 ]]; then
-  echo "kiln corpus: a PATH is due; ./kiln corpus --help says more" >&2
+  echo "kiln corpus: expected at least one PATH; see ./kiln corpus --help" >&2
   exit 2
 fi
 source "$root/deploy/build.sh"

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 if [[ $# -gt 1 || ${1:---check} != --check ]]; then
-  echo "kiln fmt: due nothing or --check; \"$*\" was found" >&2
+  echo "kiln fmt: expected nothing or --check, found \"$*\"" >&2
   exit 2
 fi
 if ! command -v clang-format >/dev/null; then

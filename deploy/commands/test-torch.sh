@@ -19,11 +19,11 @@ version=2.11.0
 folder=build/torch
 if [[ ${1:-} == --torch ]]; then
   if [[ ! ${2:-} =~ ^2\.[0-9]+\.[0-9]+$ ]]; then
-    echo "kiln test-torch: --torch: due a version like 2.9.1, \"${2:-}\" was found" >&2
+    echo "kiln test-torch: --torch: expected a version like 2.9.1, found \"${2:-}\"" >&2
     exit 2
   fi
   if [[ -n ${KILN_TORCH_PYTHON:-} ]]; then
-    echo "kiln test-torch: --torch names a version and KILN_TORCH_PYTHON a python: due one of them" >&2
+    echo "kiln test-torch: --torch names a version and KILN_TORCH_PYTHON a python: give one of them" >&2
     exit 2
   fi
   version=$2

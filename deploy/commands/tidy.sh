@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 
 for file in "$@"; do
   if [[ $file == -* || ! -f $file ]]; then
-    echo "kiln tidy: $file: due a file of the project, by its path from the root" >&2
+    echo "kiln tidy: $file: expected a file of the project, by its path from the root" >&2
     exit 2
   fi
 done

@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if [[ $# -gt 1 || ${1:-} == -* ]]; then
-  echo "kiln wheel: due at most one FOLDER; \"$*\" was found" >&2
+  echo "kiln wheel: expected at most one FOLDER, found \"$*\"" >&2
   exit 2
 fi
 deploy/install_deps.sh

@@ -62,7 +62,7 @@ def wanted(folder):
             continue
         for library in _needed(path):
             if library not in files and not _SYSTEM.match(library):
-                found[library]  # due, whatever is asked of it
+                found[library]  # needed, whatever symbols it is asked for
         owners = _owners(path)
         for line in _said("nm", "-D", "--undefined-only", path).splitlines():
             name, _, version = line.split()[-1].partition("@")

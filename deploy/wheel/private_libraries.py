@@ -52,7 +52,7 @@ def rename_needed(path, names):
 
 def _sections(data):
     """[(type, offset, size, link)] of a 64-bit little-endian ELF file."""
-    assert data[:6] == b"\x7fELF\x02\x01", "a 64-bit little-endian ELF file is due"
+    assert data[:6] == b"\x7fELF\x02\x01", "expected a 64-bit little-endian ELF file"
     (table,) = struct.unpack_from("<Q", data, 0x28)
     width, count = struct.unpack_from("<HH", data, 0x3A)
     found = []
