@@ -3,7 +3,8 @@
 #
 # usage: ./kiln soak [--minutes N] [--seed FIRST] [NAME...]      (default: 60 minutes, a seed of the day, all)
 #   nests       200 random nests a round in every form of every mapping, CPU and CUDA
-#   kernels     100 random graphs a round through the compiler, the host's compiler and the runtime
+#   kernels     225 random graphs a round through the compiler, the host's compiler and the runtime, and as many nests in each
+#               mapping of the CPU
 #   graphs      500 random graphs a round at every level of the compiler, interpreted
 #   kills       1,000 times kill -9 of a daemon under load a round: what it had acknowledged must be there; tells the longest
 #               start beside its bar
@@ -45,7 +46,7 @@ declare -A targets=(
   [far]=//tests/cache/far:flipped_far_test
   [partitions]=//tests/server:partition_test
 )
-declare -A counts=([nests]=200 [kernels]=100 [graphs]=500 [kills]=1000 [far]=10000)
+declare -A counts=([nests]=200 [kernels]=225 [graphs]=500 [kills]=1000 [far]=10000)
 names=("$@")
 [[ ${#names[@]} -gt 0 ]] || names=(nests kernels graphs kills far partitions sanitizers fuzz)
 for name in "${names[@]}"; do

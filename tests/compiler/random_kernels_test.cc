@@ -2,7 +2,10 @@
 // runtime give what the reference interpreter gives of the graph that came in.
 // The kernels of all graphs are built together, in few units.
 //
-//   random_kernels_test --test_arg=FIRST --test_arg=COUNT   other seeds
+//   random_kernels_test --test_arg=FIRST --test_arg=COUNT   other seeds, and so many
+//
+// COUNT is also how many nests each mapping of the CPU is tried with: `./kiln soak`
+// gives more than 200.
 
 #include <cstdlib>
 #include <cstring>
@@ -251,7 +254,8 @@ TEST(SortedRows, ComputeWhatTheReferenceComputes) {
 
 // --- Each of the CPU's mappings, in many shapes and dtypes.
 
-constexpr int kNests = 215;
+// Some nests get another mapping: too small, or of a dtype without vectors.
+int LeastHits() { return static_cast<int>(seed_count * 9 / 10); }
 
 std::string BestLevel() {
   __builtin_cpu_init();
@@ -271,7 +275,7 @@ int CountOf(const Counts& counts, absl::string_view words) {
 
 class Numbers {
  public:
-  explicit Numbers(uint32_t seed) : random_(seed) {}
+  explicit Numbers(uint64_t seed) : random_(seed) {}
   int From(int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random_);
   }
@@ -280,13 +284,13 @@ class Numbers {
   }
 
  private:
-  std::mt19937 random_;
+  std::mt19937_64 random_;
 };
 
 TEST(CpuMappings, ScansOfRows) {
-  Numbers random(1);
+  Numbers random(first_seed);
   std::vector<std::string> texts;
-  for (int k = 0; k < kNests; ++k) {
+  for (uint64_t k = 0; k < seed_count; ++k) {
     const int rows = random.From(2, 9), length = random.From(20, 90);
     const char* dtype = random.Of({"f32", "f32", "bf16", "f16", "f64", "i64"});
     const char* call = random.Of({"cumsum", "cumprod"});
@@ -294,13 +298,14 @@ TEST(CpuMappings, ScansOfRows) {
                                  length, "]) -> (%y) {\n  %s = mul.Tensor(%x, ",
                                  "%x)\n  %y = ", call, "(%s, 1)\n}\n"));
   }
-  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "cpu scans"), 200);
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "cpu scans"),
+            LeastHits());
 }
 
 TEST(CpuMappings, TilesThatTranspose) {
-  Numbers random(2);
+  Numbers random(first_seed + 1);
   std::vector<std::string> texts;
-  for (int k = 0; k < kNests; ++k) {
+  for (uint64_t k = 0; k < seed_count; ++k) {
     const int a = random.From(16, 80), b = random.From(16, 80);
     const char* x =
         random.Of({"f32", "bf16", "f16", "f64", "i64", "i32", "u8"});
@@ -309,13 +314,14 @@ TEST(CpuMappings, TilesThatTranspose) {
         "graph @g()(%x: ", x, "[", a, ", ", b, "], %z: ", z, "[", b, ", ", a,
         "]) -> (%y) {\n  %t = t(%x)\n  %y = add.Tensor(%z, %t)\n}\n"));
   }
-  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "cpu tiles"), 200);
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "cpu tiles"),
+            LeastHits());
 }
 
 TEST(CpuMappings, InteriorsOfWindowsAndPads) {
-  Numbers random(3);
+  Numbers random(first_seed + 2);
   std::vector<std::string> texts;
-  for (int k = 0; k < kNests; ++k) {
+  for (uint64_t k = 0; k < seed_count; ++k) {
     const int h = random.From(8, 40), w = random.From(8, 90);
     const int window = random.From(2, 3), step = random.From(1, 3);
     const char* dtype = random.Of({"f32", "f32", "bf16", "f16", "f64"});
@@ -332,14 +338,15 @@ TEST(CpuMappings, InteriorsOfWindowsAndPads) {
     }
     texts.push_back(std::move(text));
   }
-  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "interior 1"), 200);
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "interior 1"),
+            LeastHits());
 }
 
 // Rounded, so that many are equal; the logarithm of a negative number is NaN.
 TEST(CpuMappings, PlacesOfTheLargestAndTheSmallest) {
-  Numbers random(4);
+  Numbers random(first_seed + 3);
   std::vector<std::string> texts;
-  for (int k = 0; k < kNests; ++k) {
+  for (uint64_t k = 0; k < seed_count; ++k) {
     const int rows = random.From(1, 40), length = random.From(1, 200);
     const char* dtype = random.Of({"f32", "f32", "bf16", "f64"});
     texts.push_back(absl::StrCat(
@@ -348,7 +355,7 @@ TEST(CpuMappings, PlacesOfTheLargestAndTheSmallest) {
         "(%x)\n  %y = ", random.Of({"argmax", "argmin"}), "(%r, ",
         random.Of({"0", "1", "1"}), ")\n}\n"));
   }
-  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "argmax"), 200);
+  EXPECT_GE(CountOf(ExpectComputed(texts, BestLevel()), "argmax"), LeastHits());
 }
 
 // Uniform and normal numbers, and those of the next seed, in rows that are no
