@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "compiler/schedule/kernel_fingerprint.h"
 #include "proto/base/status.h"
 
@@ -52,9 +53,9 @@ absl::StatusOr<std::vector<CombinedBody>> BodiesOf(
                      FactsOf(part.nest, buffers, shapes));
     const KernelFingerprint fingerprint(part, buffers,
                                         FingerprintSizes::kFirstOpen);
-    const auto [at, added] =
-        found.emplace(fingerprint.bytes() + (facts.index32 ? "i" : "l"),
-                      Found{bodies.size(), fingerprint.buffers()});
+    const auto [at, added] = found.emplace(
+        absl::StrCat(fingerprint.bytes(), facts.index32 ? "i" : "l"),
+        Found{bodies.size(), fingerprint.buffers()});
     if (added) {
       ASSIGN_OR_RETURN(CombinedBody body,
                        MakeBody(part, facts.index32, buffers, shapes));

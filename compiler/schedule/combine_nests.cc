@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/dependencies.h"
@@ -243,7 +244,7 @@ class Combiner {
     c.variant = VariantOfPart(kernel, plan_.buffers);
     const KernelFingerprint fingerprint(kernel.nest, plan_.buffers,
                                         FingerprintSizes::kFirstOpen);
-    c.body = fingerprint.bytes() + ToText(c.variant);
+    c.body = absl::StrCat(fingerprint.bytes(), ToText(c.variant));
     c.loops = kernel.nest.loops();
     c.buffers = fingerprint.buffers();
     absl::flat_hash_set<uint32_t> symbols;

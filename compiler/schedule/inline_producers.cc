@@ -274,20 +274,30 @@ InlineVerdict Inliner::JudgeRepeated(const LoopNest& nest) {
   const auto this_one = [&](BufferId b) {
     return b == buffer ? &nest : nullptr;
   };
-  double inlined_ns = 0, apart_ns = PriceApart(nest);
+  double inlined_ns = 0, readers_ns = 0;
   for (const size_t step : uses_[buffer].reader_steps) {
     // On both sides without other producers.
     const auto& reader = std::get<LoopNest>(program_.steps[step]);
     inlined_ns += pricer_.PriceOf(WithProducers(reader, this_one));
-    apart_ns += pricer_.PriceOf(reader);
+    readers_ns += pricer_.PriceOf(reader);
   }
   const auto clearly_less = [](double ns, double other_ns) {
     return ns * kErrorOfPrices + kLeastSavedNs < other_ns;
   };
+  InlineVerdict verdict = JudgeWork(nest);
+  const bool within_limits = verdict.because == StayedBecause::kInlined;
+  // The price apart takes long to find, and is between that of the readers alone and that
+  // with a kernel more: often these decide.
+  if (!options_.explain) {
+    if (within_limits && !clearly_less(readers_ns, inlined_ns)) return verdict;
+    if (!within_limits &&
+        !clearly_less(inlined_ns, readers_ns + pricer_.PriceOf(nest)))
+      return verdict;
+  }
+  const double apart_ns = readers_ns + std::max(0.0, PriceApart(nest));
   const std::string prices =
       absl::StrFormat("%.2f us against %.2f", inlined_ns / 1e3, apart_ns / 1e3);
-  InlineVerdict verdict = JudgeWork(nest);
-  if (verdict.because == StayedBecause::kInlined) {
+  if (within_limits) {
     if (clearly_less(apart_ns, inlined_ns))
       verdict = {StayedBecause::kSavesTooLittle, prices};
   } else if (clearly_less(inlined_ns, apart_ns)) {

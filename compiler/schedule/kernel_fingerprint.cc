@@ -1,6 +1,7 @@
 #include "compiler/schedule/kernel_fingerprint.h"
 
 #include <cstring>
+#include <iterator>
 
 namespace kiln {
 
@@ -19,6 +20,8 @@ KernelFingerprint::KernelFingerprint(const LoopNest& nest,
                                      const std::vector<Buffer>& buffers,
                                      FingerprintSizes sizes)
     : buffers_(buffers), sizes_(sizes) {
+  constexpr size_t kBytesANode = 24;  // about
+  bytes_.reserve((nest.body.size() + nest.stores.size()) * kBytesANode);
   if (sizes == FingerprintSizes::kKept) {
     AddInt(nest.origins.size());
     for (const std::string& origin : nest.origins) AddText(origin);
@@ -43,22 +46,45 @@ KernelFingerprint::KernelFingerprint(const LoopNest& nest,
 }
 
 void KernelFingerprint::AddInt(int64_t value) {
-  char raw[sizeof value];
-  std::memcpy(raw, &value, sizeof value);
-  bytes_.append(raw, sizeof value);
+  // Nearly all are small: a byte then, and otherwise nine.
+  constexpr uint8_t kLong = 0xff;
+  if (value >= 0 && value < kLong) {
+    bytes_.push_back(static_cast<char>(value));
+    return;
+  }
+  char raw[1 + sizeof value];
+  raw[0] = static_cast<char>(kLong);
+  std::memcpy(raw + 1, &value, sizeof value);
+  bytes_.insert(bytes_.end(), std::begin(raw), std::end(raw));
 }
 
 void KernelFingerprint::AddText(absl::string_view text) {
   AddInt(text.size());
-  bytes_.append(text.data(), text.size());
+  bytes_.insert(bytes_.end(), text.begin(), text.end());
 }
 
 void KernelFingerprint::AddExpr(const SymExpr& e) {
-  AddInt(e.is_constant());
+  // The terms of an expression in normal form tell it from all others.
   if (e.is_constant()) {
+    AddInt(0);
     AddInt(e.constant());
-  } else {
-    AddText(e.ToString());
+    return;
+  }
+  AddInt(static_cast<int64_t>(e.sum().terms.size()));
+  for (const SymExpr::Term& term : e.sum().terms) {
+    AddInt(term.coefficient);
+    AddInt(static_cast<int64_t>(term.atoms.size()));
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (atom.is_var()) {
+        AddInt(static_cast<int64_t>(atom.var.kind));
+        AddInt(atom.var.index);
+      } else {
+        constexpr int64_t kOperation = 16;  // behind the kinds of variables
+        AddInt(kOperation + static_cast<int64_t>(atom.op));
+        AddExpr(atom.operands->first);
+        AddExpr(atom.operands->second);
+      }
+    }
   }
 }
 

@@ -4,10 +4,10 @@
 // Tells which kernels of a plan have the same code.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "compiler/schedule/kernel_plan.h"
 
 namespace kiln {
@@ -32,7 +32,7 @@ class KernelFingerprint {
   KernelFingerprint(const LoopNest& nest, const std::vector<Buffer>& buffers,
                     FingerprintSizes sizes);
 
-  const std::string& bytes() const { return bytes_; }
+  absl::string_view bytes() const { return {bytes_.data(), bytes_.size()}; }
   // The buffers that the kernel accesses, in order of first use.
   const std::vector<BufferId>& buffers() const { return order_; }
   // The kernel's random streams, in the order of the body.
@@ -48,7 +48,7 @@ class KernelFingerprint {
 
   const std::vector<Buffer>& buffers_;
   const FingerprintSizes sizes_;
-  std::string bytes_;
+  std::vector<char> bytes_;
   std::vector<BufferId> order_;
   std::vector<int64_t> streams_;
   absl::flat_hash_map<BufferId, size_t> number_;

@@ -24,27 +24,29 @@ NestPricer::NestPricer(const LoopProgram& program, const Target& target)
     flat_.push_back(FlatBuffer(buffer));
 }
 
-double NestPricer::PriceOf(LoopNest nest) {
-  std::string print =
-      KernelFingerprint(nest, program_.buffers, FingerprintSizes::kSizesOnly)
-          .bytes();
-  const auto [at, added] = known_.emplace(std::move(print), 0);
-  if (!added) return at->second;
+double NestPricer::PriceOf(const LoopNest& nest) {
+  const KernelFingerprint print(nest, program_.buffers,
+                                FingerprintSizes::kSizesOnly);
+  if (const auto known = known_.find(print.bytes()); known != known_.end())
+    return known->second;
+  const double price = PriceOfNew(nest);
+  known_.emplace(print.bytes(), price);
+  return price;
+}
+
+double NestPricer::PriceOfNew(LoopNest nest) const {
   FlattenAddresses(nest, program_.buffers);
   nest = MergeAxes(OrderAxes(nest, flat_, program_.shapes), program_.shapes);
   JamWindows(nest, flat_, program_.shapes, target_);
   const absl::StatusOr<VariantChoice> choice =
       ChooseVariant(nest, flat_, program_.shapes, target_, ChoiceOptions());
   // If a nest breaks an invariant, the verifier reports it later.
-  if (!choice.ok()) {
-    at->second = kLaunchNs;
-  } else if (std::holds_alternative<Unmapped>(choice->config.variant) ||
-             !choice->config.price.fits) {
-    at->second = std::numeric_limits<double>::infinity();
-  } else {
-    at->second = kLaunchNs + choice->config.price.ns;
+  if (!choice.ok()) return kLaunchNs;
+  if (std::holds_alternative<Unmapped>(choice->config.variant) ||
+      !choice->config.price.fits) {
+    return std::numeric_limits<double>::infinity();
   }
-  return at->second;
+  return kLaunchNs + choice->config.price.ns;
 }
 
 }  // namespace kiln

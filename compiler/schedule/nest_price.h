@@ -46,9 +46,11 @@ class NestPricer {
 
   // Nanoseconds, including the launch; infinite if the nest cannot become a kernel. Nests
   // that differ only in their buffers, as in the layers of a model, are priced once.
-  double PriceOf(LoopNest nest);
+  double PriceOf(const LoopNest& nest);
 
  private:
+  double PriceOfNew(LoopNest nest) const;
+
   const LoopProgram& program_;
   const Target& target_;
   std::vector<Buffer> flat_;

@@ -34,7 +34,7 @@ Planned Plan(absl::string_view graph_text, int max_fusion_size) {
     for (const PlannedKernel& kernel : KernelsOf(step)) {
       const KernelFingerprint body(kernel.nest, plan->buffers,
                                    FingerprintSizes::kFirstOpen);
-      if (bodies.insert(body.bytes()).second) loops += kernel.nest.loops();
+      if (bodies.emplace(body.bytes()).second) loops += kernel.nest.loops();
     }
     out.launches += loops > 0 ? 1 : 0;
     out.most_loops = std::max(out.most_loops, loops);
