@@ -13,8 +13,10 @@ namespace kiln {
 
 // Takes a program as LowerGraph gives it, finds the step that decisions under `key` (one
 // that begins with kWayKey) are for, and times it alone in each of its ways: each is a
-// plan, whose kernels and calls are as the decisions of `env` name them. What fusion with
-// its neighbours would save is not in these times: where a step is kernels of ours
+// plan, whose kernels and calls are as the decisions of `env` name them. All are timed in
+// each of three turns, the medians of which are compared. What a step has without a
+// decision stays unless another way saves more than either's turns differ. What fusion
+// with its neighbours would save is not in these times: where a step is kernels of ours
 // without a decision, another way must save a launch too. Without choices: all ways that
 // the machine's libraries take.
 //

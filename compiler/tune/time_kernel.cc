@@ -52,15 +52,24 @@ TimedKernel LaunchOf(const KernelSource& source, const KernelPlan& plan,
 
 }  // namespace
 
-absl::StatusOr<double> TimeKernel(const KernelSource& source,
-                                  const KernelPlan& plan, const Target& target,
-                                  int repeats, Toolchain& toolchain,
-                                  Stopwatch& stopwatch) {
+absl::StatusOr<TimedKernel> BuildTimedKernel(const KernelSource& source,
+                                             const KernelPlan& plan,
+                                             const Target& target,
+                                             Toolchain& toolchain) {
   const std::vector<UnitSource> units = GroupIntoUnits({source}, target);
   ASSIGN_OR_RETURN(BuiltObject built,
                    toolchain.Build(units[0].source, UnitFlags(target)));
   TimedKernel timed = LaunchOf(source, plan, target);
   timed.image = std::move(built.image);
+  return timed;
+}
+
+absl::StatusOr<double> TimeKernel(const KernelSource& source,
+                                  const KernelPlan& plan, const Target& target,
+                                  int repeats, Toolchain& toolchain,
+                                  Stopwatch& stopwatch) {
+  ASSIGN_OR_RETURN(const TimedKernel timed,
+                   BuildTimedKernel(source, plan, target, toolchain));
   return stopwatch.MedianSeconds(timed, repeats);
 }
 

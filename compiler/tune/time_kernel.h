@@ -10,8 +10,14 @@
 
 namespace kiln {
 
-// Builds a kernel of `plan` and times it, with symbols at their hints: the median of
-// `repeats` runs. Errors: those of `toolchain` and `stopwatch`.
+// Builds a kernel of `plan`, with symbols at their hints. Errors: those of `toolchain`.
+absl::StatusOr<TimedKernel> BuildTimedKernel(const KernelSource& source,
+                                             const KernelPlan& plan,
+                                             const Target& target,
+                                             Toolchain& toolchain);
+
+// Builds it and times it: the median of `repeats` runs. Errors: those of `toolchain` and
+// `stopwatch`.
 absl::StatusOr<double> TimeKernel(const KernelSource& source,
                                   const KernelPlan& plan, const Target& target,
                                   int repeats, Toolchain& toolchain,

@@ -1,8 +1,5 @@
 #include "compiler/tune/time_plan.h"
 
-#include <variant>
-#include <vector>
-
 #include "absl/status/status.h"
 #include "compiler/codegen/write_kernels.h"
 #include "compiler/tune/measure_call.h"
@@ -11,27 +8,39 @@
 
 namespace kiln {
 
-absl::StatusOr<double> TimePlan(const KernelPlan& plan, const Target& target,
-                                int repeats, Toolchain& toolchain,
-                                Stopwatch& stopwatch) {
+absl::StatusOr<TimedPlan> TimedPlan::Build(const KernelPlan& plan,
+                                           const Target& target,
+                                           Toolchain& toolchain) {
   ASSIGN_OR_RETURN(const std::vector<KernelSource> sources,
                    WriteKernels(plan, target));
-  double seconds = 0;
+  std::vector<Step> steps;
   size_t launches = 0;
   for (const PlannedStep& step : plan.steps) {
     if (const auto* call = std::get_if<LibraryCall>(&step)) {
-      ASSIGN_OR_RETURN(
-          const double its,
-          stopwatch.MedianSeconds(TimedCallOf(*call, plan, target), repeats));
-      seconds += its;
+      steps.emplace_back(TimedCallOf(*call, plan, target));
     } else if (IsLaunch(step)) {
-      ASSIGN_OR_RETURN(const double its,
-                       TimeKernel(sources.at(launches++), plan, target, repeats,
-                                  toolchain, stopwatch));
-      seconds += its;
+      ASSIGN_OR_RETURN(
+          TimedKernel kernel,
+          BuildTimedKernel(sources.at(launches++), plan, target, toolchain));
+      steps.emplace_back(std::move(kernel));
     } else {
       return absl::InternalError("time a plan: it has a fill");
     }
+  }
+  return TimedPlan(std::move(steps));
+}
+
+absl::StatusOr<double> TimedPlan::Seconds(int repeats,
+                                          Stopwatch& stopwatch) const {
+  double seconds = 0;
+  for (const Step& step : steps_) {
+    ASSIGN_OR_RETURN(const double its, std::visit(
+                                           [&](const auto& timed) {
+                                             return stopwatch.MedianSeconds(
+                                                 timed, repeats);
+                                           },
+                                           step));
+    seconds += its;
   }
   return seconds;
 }

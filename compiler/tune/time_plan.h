@@ -1,6 +1,10 @@
 #ifndef KILN_COMPILER_TUNE_TIME_PLAN_H_
 #define KILN_COMPILER_TUNE_TIME_PLAN_H_
 
+#include <utility>
+#include <variant>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "compiler/config/target.h"
 #include "compiler/schedule/kernel_plan.h"
@@ -9,14 +13,27 @@
 
 namespace kiln {
 
-// Builds the kernels of a complete plan and times each of its steps alone, with symbols
-// at their hints. The sum of the medians of `repeats` runs, in seconds: what a step
-// leaves in caches for the next counts for nothing.
-//
-// Errors: those of `toolchain` and `stopwatch`; INTERNAL for a plan with a Fill.
-absl::StatusOr<double> TimePlan(const KernelPlan& plan, const Target& target,
-                                int repeats, Toolchain& toolchain,
-                                Stopwatch& stopwatch);
+// The steps of a complete plan, built, as a stopwatch takes them: symbols at their
+// hints.
+class TimedPlan {
+ public:
+  // Errors: those of `toolchain`; INTERNAL for a plan with a Fill.
+  static absl::StatusOr<TimedPlan> Build(const KernelPlan& plan,
+                                         const Target& target,
+                                         Toolchain& toolchain);
+
+  // Times each step alone. The sum of the medians of `repeats` runs, in seconds: what a
+  // step leaves in caches for the next counts for nothing. Errors: those of
+  // `stopwatch`.
+  absl::StatusOr<double> Seconds(int repeats, Stopwatch& stopwatch) const;
+
+ private:
+  using Step = std::variant<TimedKernel, TimedCall>;
+
+  explicit TimedPlan(std::vector<Step> steps) : steps_(std::move(steps)) {}
+
+  std::vector<Step> steps_;
+};
 
 }  // namespace kiln
 

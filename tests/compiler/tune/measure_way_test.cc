@@ -184,6 +184,74 @@ TEST(MeasureWay, AnotherWayThanLoopsOfOursMustSaveALaunch) {
   }
 }
 
+// A device whose clock rises with each measurement. `call` and `kernel`: what they take
+// in the end.
+class RisingClock final : public Stopwatch {
+ public:
+  absl::StatusOr<double> MedianSeconds(const TimedKernel&,
+                                       int repeats) override {
+    return Now(kernel, repeats);
+  }
+  absl::StatusOr<double> MedianSeconds(const TimedCall&, int repeats) override {
+    return Now(call, repeats);
+  }
+
+  double call = 1e-6, kernel = 1.1e-6;
+  int all_repeats = 0;
+
+ private:
+  double Now(double in_the_end, int repeats) {
+    all_repeats += repeats;
+    return in_the_end * (1 + 1.0 / ++measured_);
+  }
+  int measured_ = 0;
+};
+
+TEST(MeasureWay, WhoIsTimedFirstIsNotTimedAtAnotherClock) {
+  Subject few("way_product/", Product("16"));
+  RisingClock clock;
+  const auto measured = few.Measure(clock);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_THAT(measured->choices, ElementsAre("library", "loops"));
+  EXPECT_LT(measured->seconds[0], measured->seconds[1]);
+  EXPECT_EQ(measured->choice, "library");
+  // Each as often as one that is timed at once.
+  EXPECT_EQ(clock.all_repeats, 2 * kUsualRepeats);
+}
+
+// Times of calls and of kernels as they are told, in order.
+class ToldTurns final : public Stopwatch {
+ public:
+  ToldTurns(std::vector<double> calls, std::vector<double> kernels)
+      : calls_(std::move(calls)), kernels_(std::move(kernels)) {}
+  absl::StatusOr<double> MedianSeconds(const TimedKernel&, int) override {
+    return kernels_.at(kernel_++);
+  }
+  absl::StatusOr<double> MedianSeconds(const TimedCall&, int) override {
+    return calls_.at(call_++);
+  }
+
+ private:
+  std::vector<double> calls_, kernels_;
+  size_t call_ = 0, kernel_ = 0;
+};
+
+TEST(MeasureWay, TheRulesChoiceStaysWhereOthersAreWithinTheNoise) {
+  Subject few("way_product/", Product("16"));
+  ToldTurns noisy({6, 4, 5}, {4.8, 4.2, 4.4});
+  const auto stays = few.Measure(noisy);
+  ASSERT_TRUE(stays.ok()) << stays.status();
+  EXPECT_THAT(stays->choices, ElementsAre("library", "loops"));
+  EXPECT_THAT(stays->seconds, ElementsAre(5, 4.4));
+  EXPECT_EQ(stays->choice, "library");
+  // The same times where the turns agree.
+  ToldTurns still({5, 5.1, 5}, {4.4, 4.4, 4.3});
+  EXPECT_EQ(few.Measure(still)->choice, "loops");
+  // A noisy winner that saves more than its noise.
+  ToldTurns far({5, 5, 5}, {3, 2, 1});
+  EXPECT_EQ(few.Measure(far)->choice, "loops");
+}
+
 TEST(MeasureWay, AttentionIsTimedAsCudnnsAndAsOurs) {
   Subject subject(
       "way_attention/",
