@@ -154,6 +154,8 @@ bool WithinDivisor(const SymExpr& x, const SymExpr& divisor,
   if (divisor.is_constant()) {
     const ValueRange range = RangeWithin(x, bounds);
     if (range.min >= 0 && range.max < divisor.constant()) return true;
+    // Numbers alone: what follows would find the same range again.
+    if (!RestsOnSymbols(x, bounds)) return false;
   }
   return ProveNonNegative(x, bounds) && ProveLt(x, divisor, bounds);
 }
@@ -233,14 +235,25 @@ SymExpr ReplaceAtom(const Term& term, size_t i, const SymExpr& replacement) {
   return SymExprFromTerms({std::move(others)}) * replacement;
 }
 
+bool HasFloorDiv(const SymExpr& e) {
+  for (const Term& term : TermsOf(e)) {
+    for (const Atom& atom : term.atoms)
+      if (!atom.is_var() && atom.op == SymOp::kFloorDiv) return true;
+  }
+  return false;
+}
+
 // x % k becomes x - (x // k)*k where the floordiv then falls away.
 bool JoinQuotientAndRest(SymExpr& e) {
   const int before = Operations(e);
+  const bool has_floordiv = HasFloorDiv(e);
   for (const Term& term : TermsOf(e)) {
     for (size_t i = 0; i < term.atoms.size(); ++i) {
       const Atom& atom = term.atoms[i];
       if (atom.is_var() || atom.op != SymOp::kMod) continue;
       const auto& [x, k] = *atom.operands;
+      // Nothing can fall away: a floordiv would stand where the mod did.
+      if (!has_floordiv && Operations(x) == 0 && Operations(k) == 0) continue;
       const SymExpr whole = ReplaceAtom(term, i, x - FloorDiv(x, k) * k);
       const SymExpr joined = e - SymExprFromTerms({term}) + whole;
       if (Operations(joined) < before) {
@@ -255,6 +268,7 @@ bool JoinQuotientAndRest(SymExpr& e) {
 // ((x // k) % m)*k + x % k becomes x % (k*m).
 bool JoinRests(SymExpr& e) {
   const int before = Operations(e);
+  if (before < 2) return false;
   for (const Term& term : TermsOf(e)) {
     for (size_t i = 0; i < term.atoms.size(); ++i) {
       const Atom& low = term.atoms[i];
