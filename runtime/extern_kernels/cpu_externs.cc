@@ -45,6 +45,10 @@ class CpuExterns final : public ExternLibrary {
     return PrepareConvolution(std::get<ConvolutionProblem>(problem));
   }
 
+  int64_t weight_reorders() const override {
+    return dnnl_ == nullptr ? 0 : dnnl_->weight_reorders();
+  }
+
   int64_t fallbacks() const override { return fallbacks_.load(); }
 
  private:

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/convolution_steps.h"
 #include "runtime/extern_kernels/cut_convolution.h"
@@ -39,6 +41,8 @@ class DnnlConvolution final : public PreparedCall {
                              library_));
       }
       weights_bytes_ += piece.slab->weights_bytes();
+      absl::StrAppend(&weights_layout_, cut.starts[kWeightsOperand], ":",
+                      piece.slab->WeightsLayout());
       for (int64_t part = 0; part < piece.slab->weight_parts(); ++part) {
         weight_parts_.push_back({pieces_.size(), part});
       }
@@ -51,12 +55,27 @@ class DnnlConvolution final : public PreparedCall {
   }
 
   absl::Status Run(const ExternBuffers& buffers, Stream) const override {
-    Room weights(device_.allocator());
-    RETURN_IF_ERROR(weights.Take(weights_bytes_));
-    const Work work{this, &buffers, weights.data()};
-    RETURN_IF_ERROR(
-        ForEach(weight_parts_.size(), work, &DnnlConvolution::RunWeights));
+    Room own(device_.allocator());
+    void* weights = buffers.prepared;
+    if (weights == nullptr && weights_bytes_ > 0) {
+      RETURN_IF_ERROR(own.Take(weights_bytes_));
+      weights = own.data();
+      RETURN_IF_ERROR(PrepareOperand(buffers, weights));
+    }
+    const Work work{this, &buffers, static_cast<char*>(weights)};
     return ForEach(steps_.size(), work, &DnnlConvolution::RunStep);
+  }
+
+  OperandForm operand_form() const override {
+    if (weights_bytes_ == 0) return {};
+    return {kWeightsOperand, weights_bytes_, weights_layout_};
+  }
+
+  absl::Status PrepareOperand(const ExternBuffers& buffers,
+                              void* to) const override {
+    library_->CountWeightReorder();
+    const Work work{this, &buffers, static_cast<char*>(to)};
+    return ForEach(weight_parts_.size(), work, &DnnlConvolution::RunWeights);
   }
 
   absl::string_view library() const override { return "oneDNN"; }
@@ -163,13 +182,14 @@ class DnnlConvolution final : public PreparedCall {
   std::vector<Step> weight_parts_;  // of all pieces
   std::vector<Step> steps_;
   int64_t weights_bytes_ = 0;
+  std::string weights_layout_;
 };
 
 // Whether what is added to a result lies as that does.
 bool IsAddedInPlace(const ConvolutionProblem& p) {
-  bool in_place = p.wanted == Wanted::kResult &&
-                  (p.result_channels == 1 ||
-                   p.added_strides[1] == p.result_strides[1]);
+  bool in_place =
+      p.wanted == Wanted::kResult &&
+      (p.result_channels == 1 || p.added_strides[1] == p.result_strides[1]);
   for (int i = 0; i < p.spatial; ++i) {
     in_place = in_place && (p.result[i] == 1 ||
                             p.added_strides[2 + i] == p.result_strides[2 + i]);

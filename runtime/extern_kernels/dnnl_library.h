@@ -1,6 +1,8 @@
 #ifndef KILN_RUNTIME_EXTERN_KERNELS_DNNL_LIBRARY_H_
 #define KILN_RUNTIME_EXTERN_KERNELS_DNNL_LIBRARY_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +57,10 @@ class DnnlLibrary {
   // not to by ONEDNN_MAX_CPU_ISA).
   bool multiplies_bf16() const;
 
+  // Counts the calls whose weights were brought into a blocked layout.
+  void CountWeightReorder() const { ++weight_reorders_; }
+  int64_t weight_reorders() const { return weight_reorders_.load(); }
+
   // OK, or INTERNAL with what was called and the library's code.
   // dnnl_unimplemented is UNSUPPORTED_OP.
   static absl::Status Check(dnnl_status_t status, absl::string_view call);
@@ -107,6 +113,7 @@ class DnnlLibrary {
 
   dnnl_engine_t engine_ = nullptr;
   dnnl_stream_t stream_ = nullptr;
+  mutable std::atomic<int64_t> weight_reorders_{0};
 };
 
 }  // namespace kiln

@@ -141,6 +141,17 @@ absl::Status DnnlSlab::PrepareWeights(int64_t part,
        {DNNL_ARG_TO, &copied.to, weights}});
 }
 
+std::string DnnlSlab::WeightsLayout() const {
+  std::string layout;
+  for (const dnnl_memory_desc_t* const described :
+       {&caller_[kWeightsOperand],
+        &primitive_->Layout(ArgumentName(p_.wanted, kWeightsOperand))}) {
+    layout.append(reinterpret_cast<const char*>(described),
+                  sizeof(dnnl_memory_desc_t));
+  }
+  return layout;
+}
+
 absl::Status DnnlSlab::RunStep(int64_t step, Operands caller,
                                char* weights, char* room) const {
   const int64_t bytes = step * p_.batch * SizeInBytes(p_.dtype);

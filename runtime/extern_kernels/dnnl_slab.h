@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,9 @@ class DnnlSlab {
   absl::Status PrepareWeights(int64_t part, const Operands& caller,
                               char* weights) const;
   int64_t weight_parts() const { return weight_parts_.size(); }
+
+  // How the weights lie and how the steps want them, as bytes.
+  std::string WeightsLayout() const;
 
   // Step `step` < steps(), on the operands of the whole slab.
   absl::Status RunStep(int64_t step, Operands caller, char* weights,

@@ -248,6 +248,17 @@ inline constexpr int kMaxExternOperands = 12;
 struct ExternBuffers {
   void* operand[kMaxExternOperands] = {};
   void* workspace = nullptr;  // PreparedCall::workspace_bytes of the call's own
+  // A copy of one operand that PrepareOperand made; then the operand itself is not
+  // read. Null: the call makes the copy in every run.
+  void* prepared = nullptr;
+};
+
+// The form in which a library wants an operand that it copies before it computes.
+struct OperandForm {
+  int operand = -1;    // by ExternBuffers' numbers; -1: it copies none
+  int64_t bytes = 0;   // of the copy, as an Allocator aligns it
+  std::string layout;  // how the operand lies and how the copy does, as bytes:
+                       // equal for calls that can share a copy
 };
 
 // A library call ready for one problem. Immutable; any number of threads and
@@ -266,6 +277,16 @@ class PreparedCall {
 
   // What a Run writes beside its results, as an Allocator aligns it. 0: nothing.
   virtual int64_t workspace_bytes() const { return 0; }
+
+  // What a caller whose operand never changes may prepare once and give to every Run.
+  virtual OperandForm operand_form() const { return {}; }
+
+  // Copies that operand to `to`, which holds operand_form().bytes. Reads no other.
+  // For calls that have such a form. Errors: of Run.
+  virtual absl::Status PrepareOperand(const ExternBuffers& /*buffers*/,
+                                      void* /*to*/) const {
+    return absl::InternalError("a call that prepares no operand");
+  }
 
   // Who computes it, for traces: "oneDNN", "own loops", "cuBLASLt".
   virtual absl::string_view library() const = 0;
@@ -301,6 +322,10 @@ class ExternLibrary {
       const ExternProblem& /*problem*/, int /*most*/) {
     return std::vector<std::string>();
   }
+
+  // Weights brought into the library's own layout so far: once for each PrepareOperand,
+  // and once for each Run that was given none.
+  virtual int64_t weight_reorders() const { return 0; }
 
   // Problems prepared so far for which our own, slower loops stand in for a
   // library that is not on the machine or did not take them. The first is

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/half_float.h"
 
@@ -136,18 +138,20 @@ class Upcast final : public PreparedCall {
   explicit Upcast(CpuDevice& device) : device_(device) {}
 
   absl::Status Run(const ExternBuffers& buffers, Stream stream) const override {
+    const int prepared = buffers.prepared == nullptr ? -1 : operand_of_form;
     int64_t bytes = 0;
     std::array<int64_t, kOperands> starts;
     for (int i = 0; i < kOperands; ++i) {
       starts[i] = bytes;
-      bytes += (operands[i].bytes + 63) / 64 * 64;
+      if (i != prepared) bytes += (operands[i].bytes + 63) / 64 * 64;
     }
     ASSIGN_OR_RETURN(void* const room,
                      device_.allocator().Allocate(bytes, stream));
     ExternBuffers wide;
     wide.workspace = buffers.workspace;
+    wide.prepared = buffers.prepared;
     for (int i = 0; i < kOperands; ++i) {
-      if (buffers.operand[i] == nullptr) continue;
+      if (buffers.operand[i] == nullptr || i == prepared) continue;
       wide.operand[i] = static_cast<char*>(room) + starts[i];
       if (i == written) continue;
       operands[i].Widen(device_.threads(),
@@ -164,6 +168,31 @@ class Upcast final : public PreparedCall {
     return status;
   }
 
+  OperandForm operand_form() const override {
+    OperandForm form = inner->operand_form();
+    if (operand_of_form < 0) return form;
+    const Conversion& conversion = operands[operand_of_form];
+    absl::StrAppend(&form.layout, conversion.bfloat ? "bf16" : "f16", " ",
+                    absl::StrJoin(conversion.half.strides, ","));
+    return form;
+  }
+
+  absl::Status PrepareOperand(const ExternBuffers& buffers,
+                              void* to) const override {
+    const Conversion& conversion = operands[operand_of_form];
+    ASSIGN_OR_RETURN(void* const room,
+                     device_.allocator().Allocate(conversion.bytes, nullptr));
+    conversion.Widen(
+        device_.threads(),
+        static_cast<const uint16_t*>(buffers.operand[operand_of_form]),
+        static_cast<float*>(room));
+    ExternBuffers wide;
+    wide.operand[operand_of_form] = room;
+    const absl::Status status = inner->PrepareOperand(wide, to);
+    device_.allocator().Free(room, conversion.bytes, nullptr);
+    return status;
+  }
+
   int64_t workspace_bytes() const override { return inner->workspace_bytes(); }
   absl::string_view library() const override { return inner->library(); }
   std::string algorithm() const override { return inner->algorithm(); }
@@ -172,6 +201,7 @@ class Upcast final : public PreparedCall {
   std::array<Conversion, kOperands> operands;
   int written = 0;
   std::shared_ptr<const PreparedCall> inner;
+  int operand_of_form = -1;  // of inner's operand_form
 
  private:
   CpuDevice& device_;
@@ -270,6 +300,7 @@ absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareUpcast(
   const ExternProblem wide =
       std::visit([&](const auto& p) { return Widened(p, *call); }, problem);
   ASSIGN_OR_RETURN(call->inner, inner.Prepare(wide));
+  call->operand_of_form = call->inner->operand_form().operand;
   return std::shared_ptr<const PreparedCall>(std::move(call));
 }
 

@@ -1,5 +1,6 @@
 #include "tests/runtime/extern_kernels/call_runner.h"
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -53,40 +54,72 @@ class OnDevice {
   std::vector<char*> addresses_;
 };
 
-}  // namespace
+enum class Operands { kAsTheyLie, kPrepared };
 
-absl::Status RunCall(ExternCall call, const std::vector<Operand*>& inputs,
-                     const std::vector<Operand*>& outputs, Device& device,
-                     ExternLibrary& library) {
+// With kPrepared the operand of the call's form is there in that form alone.
+absl::Status RunOnce(const PreparedCall& call, const ExternPart& part,
+                     Operands how, const std::vector<Operand*>& operands,
+                     Device& device) {
   OnDevice memory(device);
-  std::vector<ExternOperand> in;
-  std::vector<ExternOperand> out;
-  for (Operand* operand : inputs) {
-    in.push_back(operand->meta());
-    RETURN_IF_ERROR(memory.Add(*operand));
-  }
-  for (Operand* operand : outputs) {
-    out.push_back(operand->meta());
-    RETURN_IF_ERROR(memory.Add(*operand));
-  }
-  call.inputs = in;
-  call.outputs = out;
-  ASSIGN_OR_RETURN(const ExternPart part, ReadExternCall(call));
-  ASSIGN_OR_RETURN(const auto prepared, library.Prepare(part.problem));
+  for (Operand* operand : operands) RETURN_IF_ERROR(memory.Add(*operand));
   ExternBuffers buffers;
   for (int i = 0; i < kMaxExternOperands; ++i) {
     if (part.operand[i] >= 0)
       buffers.operand[i] = memory.address(part.operand[i]);
   }
-  const int64_t bytes = prepared->workspace_bytes();
+  const int64_t bytes = call.workspace_bytes();
   if (bytes > 0) {
     ASSIGN_OR_RETURN(buffers.workspace,
                      device.allocator().Allocate(bytes, nullptr));
   }
-  const absl::Status status = prepared->Run(buffers, nullptr);
+  absl::Status status;
+  const OperandForm form = call.operand_form();
+  if (how == Operands::kPrepared) {
+    ASSIGN_OR_RETURN(buffers.prepared,
+                     device.allocator().Allocate(form.bytes, nullptr));
+    status = call.PrepareOperand(buffers, buffers.prepared);
+    buffers.operand[form.operand] = nullptr;
+  }
+  if (status.ok()) status = call.Run(buffers, nullptr);
   if (bytes > 0) device.allocator().Free(buffers.workspace, bytes, nullptr);
+  if (how == Operands::kPrepared)
+    device.allocator().Free(buffers.prepared, form.bytes, nullptr);
   RETURN_IF_ERROR(status);
   return memory.ReadBack();
+}
+
+}  // namespace
+
+absl::Status RunCall(ExternCall call, const std::vector<Operand*>& inputs,
+                     const std::vector<Operand*>& outputs, Device& device,
+                     ExternLibrary& library) {
+  std::vector<ExternOperand> in;
+  std::vector<ExternOperand> out;
+  for (const Operand* operand : inputs) in.push_back(operand->meta());
+  for (const Operand* operand : outputs) out.push_back(operand->meta());
+  call.inputs = in;
+  call.outputs = out;
+  ASSIGN_OR_RETURN(const ExternPart part, ReadExternCall(call));
+  ASSIGN_OR_RETURN(const auto prepared, library.Prepare(part.problem));
+  std::vector<Operand> again;
+  for (const Operand* operand : outputs) again.push_back(*operand);
+  std::vector<Operand*> operands = inputs;
+  operands.insert(operands.end(), outputs.begin(), outputs.end());
+  RETURN_IF_ERROR(
+      RunOnce(*prepared, part, Operands::kAsTheyLie, operands, device));
+  if (prepared->operand_form().operand < 0) return absl::OkStatus();
+  for (size_t i = 0; i < again.size(); ++i) {
+    operands[inputs.size() + i] = &again[i];
+  }
+  RETURN_IF_ERROR(
+      RunOnce(*prepared, part, Operands::kPrepared, operands, device));
+  for (size_t i = 0; i < again.size(); ++i) {
+    if (again[i].bytes() == outputs[i]->bytes()) continue;
+    return absl::InternalError(
+        absl::StrCat(call.name, ": output ", i,
+                     " is another where an operand is prepared beforehand"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace kiln

@@ -12,7 +12,9 @@
 namespace kiln {
 
 // Runs an extern call on operands of the host: they are uploaded, the outputs
-// are read back. `call`'s inputs and outputs are filled in here.
+// are read back. `call`'s inputs and outputs are filled in here. A call that copies
+// an operand is run again with the copy made beforehand: INTERNAL when its outputs
+// are not the same bits.
 absl::Status RunCall(ExternCall call, const std::vector<Operand*>& inputs,
                      const std::vector<Operand*>& outputs, Device& device,
                      ExternLibrary& library);
