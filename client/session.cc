@@ -22,10 +22,13 @@
 namespace kiln {
 namespace {
 
+using Constants = absl::Span<const InputValue>;
+
 // What an artifact is asked for.
 struct Asked {
   const Digest& request_digest;
   const std::string& cache_namespace;
+  Constants constants;  // that every run of it is given
 };
 
 // A signature says who made an artifact, and not that it is what was asked for.
@@ -55,9 +58,8 @@ absl::StatusOr<std::shared_ptr<const Executor>> LoadOn(
       ArtifactView view,
       ArtifactView::Parse(artifact, trust, device.device->traits()));
   RETURN_IF_ERROR(CheckAnswers(view, asked));
-  ASSIGN_OR_RETURN(std::shared_ptr<const LoadedArtifact> loaded,
-                   LoadedArtifact::Load(std::move(view), device));
-  return Executor::Create(std::move(loaded));
+  ASSIGN_OR_RETURN(auto loaded, LoadedArtifact::Load(std::move(view), device));
+  return Executor::Create(std::move(loaded), asked.constants);
 }
 
 // Whether calls that `now` serves are served as well by `next`, which answers
@@ -186,7 +188,8 @@ absl::StatusOr<CompileOutcome> Session::AskLocalWorker(
 }
 
 std::shared_ptr<const Executor> Session::LoadFromShelf(
-    const wire::CompileRequest& request, CompileReport& report) const {
+    const wire::CompileRequest& request, Constants constants,
+    CompileReport& report) const {
   if (options_.shelf == nullptr) return nullptr;
   const SteadyTime start = SteadyNow();
   const auto canonical = CanonicalizeRequest(request);
@@ -195,7 +198,7 @@ std::shared_ptr<const Executor> Session::LoadFromShelf(
       options_.shelf->Find(canonical->digest.total, canonical->values);
   if (artifact == nullptr) return nullptr;
   const SteadyTime found = SteadyNow();
-  auto executor = Load(*artifact, canonical->digest.total);
+  auto executor = Load(*artifact, canonical->digest.total, constants);
   if (!executor.ok()) return nullptr;
   options_.shelf->AddUsed(*artifact);
   report.compile = Between(start, found);
@@ -205,13 +208,15 @@ std::shared_ptr<const Executor> Session::LoadFromShelf(
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
-    const wire::CompileRequest& request, CompileReport& report) {
-  if (auto executor = LoadFromShelf(request, report)) return executor;
+    const wire::CompileRequest& request, Constants constants,
+    CompileReport& report) {
+  if (auto loaded = LoadFromShelf(request, constants, report)) return loaded;
   ASSIGN_OR_RETURN(CompileOutcome outcome, CompileOnly(request, report));
   const SteadyTime compiled = SteadyNow();
-  absl::StatusOr<std::shared_ptr<const Executor>> executor =
-      report.by_local_worker ? LoadOwn(outcome)
-                             : Load(outcome.artifact, outcome.request_digest);
+  auto executor =
+      report.by_local_worker
+          ? LoadOwn(outcome, constants)
+          : Load(outcome.artifact, outcome.request_digest, constants);
   report.load = Since(compiled);
   if (executor.ok() && !report.by_local_worker && options_.shelf != nullptr) {
     options_.shelf->AddUsed(outcome.artifact);
@@ -223,18 +228,18 @@ absl::StatusOr<std::shared_ptr<const Executor>> Session::CompileAndLoad(
   report.daemon_status = executor.status();
   ASSIGN_OR_RETURN(outcome, AskLocalWorker(request, report));
   report.served_from = outcome.served_from;
-  return LoadOwn(outcome);
+  return LoadOwn(outcome, constants);
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::Load(
-    const wire::SignedArtifact& artifact, const Digest& request_digest) const {
-  absl::StatusOr<std::shared_ptr<const Executor>> executor = LoadOn(
-      device_, artifact, {request_digest, options_.cache_namespace}, Trust());
+    const wire::SignedArtifact& artifact, const Digest& request_digest,
+    Constants constants) const {
+  const Asked asked = {request_digest, options_.cache_namespace, constants};
+  auto executor = LoadOn(device_, artifact, asked, Trust());
   if (ReasonOf(executor.status()) == ErrorReason::kArtifactUntrusted) {
     // The daemon may have another key by now.
     RefreshTrust();
-    executor = LoadOn(device_, artifact,
-                      {request_digest, options_.cache_namespace}, Trust());
+    executor = LoadOn(device_, artifact, asked, Trust());
   }
   if (!executor.ok()) ++refused_artifacts_;
   return executor;
@@ -272,12 +277,12 @@ absl::StatusOr<ArtifactShelf::Entry> Session::Verify(
 }
 
 absl::StatusOr<std::shared_ptr<const Executor>> Session::LoadOwn(
-    const CompileOutcome& outcome) const {
+    const CompileOutcome& outcome, Constants constants) const {
   TrustPolicy trust;
   trust.unsigned_artifacts = TrustPolicy::Unsigned::kAllow;
-  absl::StatusOr<std::shared_ptr<const Executor>> executor =
-      LoadOn(device_, outcome.artifact,
-             {outcome.request_digest, options_.cache_namespace}, trust);
+  auto executor = LoadOn(
+      device_, outcome.artifact,
+      {outcome.request_digest, options_.cache_namespace, constants}, trust);
   if (!executor.ok()) ++refused_artifacts_;
   return executor;
 }
@@ -300,8 +305,7 @@ absl::StatusOr<wire::CompileRequest> Session::RequestFor(
 absl::StatusOr<std::shared_ptr<Callable>> Session::Compile(
     const wire::Graph& graph, const wire::CompileOptions& options) {
   ASSIGN_OR_RETURN(wire::CompileRequest request, RequestFor(graph, options));
-  ASSIGN_OR_RETURN(std::vector<InputValue> constants,
-                   UploadLargeConstants(graph, device_));
+  ASSIGN_OR_RETURN(auto constants, UploadLargeConstants(graph, device_));
   std::shared_ptr<Callable> callable(new Callable(
       shared_from_this(), graph, std::move(request), std::move(constants)));
   RETURN_IF_ERROR(callable->CompileFor(callable->request_));
@@ -326,8 +330,7 @@ ClientNode Callable::Node(uint32_t node) const {
 
 absl::Status Callable::CompileFor(const wire::CompileRequest& request) {
   CompileReport report;
-  absl::StatusOr<std::shared_ptr<const Executor>> made =
-      session_->CompileAndLoad(request, report);
+  auto made = session_->CompileAndLoad(request, constants_, report);
   if (!made.ok()) return NameOperators(made.status(), request.graph());
   std::shared_ptr<const Executor> executor = *std::move(made);
   const ArtifactView& view = executor->artifact().view();
@@ -465,8 +468,7 @@ absl::Status Callable::Swap(int index, const wire::SignedArtifact& artifact) {
   if (!request.has_value()) {
     return absl::InternalError("artifact that serves: answers no request");
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<const Executor> next,
-                   session_->Load(artifact, *request));
+  ASSIGN_OR_RETURN(auto next, session_->Load(artifact, *request, constants_));
   RETURN_IF_ERROR(CheckReplaces(due, next->artifact().view()));
   // Dropped here, on the swapping thread: no run waits for the unloading.
   const std::shared_ptr<const Executor> old = slot.Publish(std::move(next));

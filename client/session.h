@@ -138,13 +138,16 @@ class Session : public std::enable_shared_from_this<Session> {
   // bind.
   //
   //   request_digest  of what was asked (CompileOutcome)
+  //   constants       the plan's last inputs, where they are the same in every run:
+  //                   `fixed` of Executor::Create
   //
   // Errors: those of artifact_view.h, loaded_artifact.h, executor.h; so
   //   ARTIFACT_UNTRUSTED     signed by no key of the daemon's that counts in the
   //                          session's namespace, whatever the fallback
   //   ARTIFACT_INCOMPATIBLE  it answers another request, however well signed
   absl::StatusOr<std::shared_ptr<const Executor>> Load(
-      const wire::SignedArtifact& artifact, const Digest& request_digest) const;
+      const wire::SignedArtifact& artifact, const Digest& request_digest,
+      absl::Span<const InputValue> constants = {}) const;
 
   // An artifact that came in a bundle, as a shelf keeps it: checked as Load
   // checks it, and not loaded. Errors: those of artifact_view.h; CORRUPT when it
@@ -180,13 +183,16 @@ class Session : public std::enable_shared_from_this<Session> {
   // What came in a bundle for this request, loaded; null without, or when it
   // cannot be loaded here: a bundle may be useless and is never in the way.
   std::shared_ptr<const Executor> LoadFromShelf(
-      const wire::CompileRequest& request, CompileReport& report) const;
+      const wire::CompileRequest& request,
+      absl::Span<const InputValue> constants, CompileReport& report) const;
   // An artifact of this session's own worker, which came over a private
   // socketpair: it is not signed.
   absl::StatusOr<std::shared_ptr<const Executor>> LoadOwn(
-      const CompileOutcome& outcome) const;
+      const CompileOutcome& outcome,
+      absl::Span<const InputValue> constants) const;
   absl::StatusOr<std::shared_ptr<const Executor>> CompileAndLoad(
-      const wire::CompileRequest& request, CompileReport& report);
+      const wire::CompileRequest& request,
+      absl::Span<const InputValue> constants, CompileReport& report);
   absl::StatusOr<CompileOutcome> AskLocalWorker(
       const wire::CompileRequest& request, CompileReport& report);
 

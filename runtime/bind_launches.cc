@@ -15,9 +15,10 @@ namespace {
 // Binds one plan. One use.
 class Binder {
  public:
-  explicit Binder(const LoadedArtifact& artifact)
+  Binder(const LoadedArtifact& artifact, absl::Span<const InputView> fixed)
       : artifact_(artifact), plan_(artifact.view().plan()) {
     bound_.plan = &plan_;
+    bound_.constants = std::make_unique<ConstantOperands>(artifact, fixed);
   }
 
   absl::StatusOr<BoundPlan> Run() {
@@ -230,8 +231,9 @@ class Binder {
     bound_.waves[WaveOfShape(call)].calls.push_back(step_now_);
     BoundExtern out;
     out.step = step_now_;
-    ASSIGN_OR_RETURN(out.site,
-                     ExternSite::Bind(call, plan_, artifact_.externs()));
+    ASSIGN_OR_RETURN(
+        out.site,
+        ExternSite::Bind(call, plan_, artifact_.externs(), *bound_.constants));
     bound_.steps.push_back(std::move(out));
     return absl::OkStatus();
   }
@@ -331,8 +333,9 @@ absl::Status CheckGrid(const BoundGrid& grid, const DeviceTraits& traits,
   return Annotate(CheckGrid(traits, extents), grid.label);
 }
 
-absl::StatusOr<BoundPlan> BindLaunches(const LoadedArtifact& artifact) {
-  return Binder(artifact).Run();
+absl::StatusOr<BoundPlan> BindLaunches(const LoadedArtifact& artifact,
+                                       absl::Span<const InputView> fixed) {
+  return Binder(artifact, fixed).Run();
 }
 
 }  // namespace kiln

@@ -8,7 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "runtime/constant_operands.h"
 #include "runtime/extern_site.h"
+#include "runtime/input_view.h"
 #include "runtime/loaded_artifact.h"
 #include "runtime/memory_events.h"
 #include "runtime/plan.h"
@@ -106,6 +109,8 @@ struct BoundPlan {
   int32_t workspace() const { return seed_slot() + 1; }
 
   const Plan* plan = nullptr;
+  // Before the steps, so that it goes after them.
+  std::unique_ptr<ConstantOperands> constants;
   // One for each expression; constants are in place already. Behind them a 0.
   std::vector<int64_t> values;
   bool reads_seed_slot = false;
@@ -118,14 +123,17 @@ struct BoundPlan {
   size_t most_scalars = 0;
 };
 
-// The result refers to `artifact`, which must outlive it.
+// The result refers to `artifact`, which must outlive it. `fixed`: see
+// ConstantOperands.
 //
 // ARTIFACT_CORRUPT  R5: an expression is used before its symbols are bound
 // ARTIFACT_INCOMPATIBLE  a grid of a known size is larger than the device takes
 // UNSUPPORTED_OP    an arena whose size a step binds; an extern call that no
 //                   library takes
+// RESOURCE_EXHAUSTED  no memory for operands that a library wants in its own form
 // NO_DEVICE         a library that is not on the machine
-absl::StatusOr<BoundPlan> BindLaunches(const LoadedArtifact& artifact);
+absl::StatusOr<BoundPlan> BindLaunches(const LoadedArtifact& artifact,
+                                       absl::Span<const InputView> fixed);
 
 }  // namespace kiln
 

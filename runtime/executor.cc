@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/bind_launches.h"
 #include "runtime/call_frame.h"
@@ -21,8 +22,16 @@ Executor::Executor(std::shared_ptr<const LoadedArtifact> artifact,
 Executor::~Executor() = default;
 
 absl::StatusOr<std::shared_ptr<const Executor>> Executor::Create(
-    std::shared_ptr<const LoadedArtifact> artifact) {
-  ASSIGN_OR_RETURN(BoundPlan plan, BindLaunches(*artifact));
+    std::shared_ptr<const LoadedArtifact> artifact,
+    absl::Span<const InputValue> fixed) {
+  const size_t inputs = artifact->view().plan().inputs.size();
+  if (fixed.size() > inputs) {
+    return MakeError(
+        ErrorReason::kArtifactIncompatible,
+        absl::StrCat("launch plan: ", inputs, " inputs, expected the ",
+                     fixed.size(), " fixed ones among them"));
+  }
+  ASSIGN_OR_RETURN(BoundPlan plan, BindLaunches(*artifact, ViewsOf(fixed)));
   return std::shared_ptr<const Executor>(new Executor(
       std::move(artifact), std::make_unique<const BoundPlan>(std::move(plan))));
 }

@@ -31,11 +31,19 @@ struct CallFrame;
 // there.
 class Executor {
  public:
+  // `fixed`: the plan's last inputs, where they are the same tensors with the same
+  // data in every run. Each run is given them like all others, and their data must
+  // stay as long as there are runs. Library calls prepare them once
+  // (constant_operands.h).
+  //
   // UNSUPPORTED_OP   an extern call, dtype or attribute that no library here
   //                  takes: named
   // NO_DEVICE        a library that the plan needs is not on the machine: named
+  // RESOURCE_EXHAUSTED  no memory for what library calls prepare
+  // ARTIFACT_INCOMPATIBLE  more fixed inputs than the plan has
   static absl::StatusOr<std::shared_ptr<const Executor>> Create(
-      std::shared_ptr<const LoadedArtifact> artifact);
+      std::shared_ptr<const LoadedArtifact> artifact,
+      absl::Span<const InputValue> fixed = {});
 
   ~Executor();
   Executor(const Executor&) = delete;

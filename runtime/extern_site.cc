@@ -73,8 +73,8 @@ KnownAttributes AttributesOf(const std::vector<PlanAttribute>& from,
 }  // namespace
 
 ExternSite::ExternSite(const PlanExtern& call, const Plan& plan,
-                       ExternLibrary& library)
-    : call_(call), library_(library) {
+                       ExternLibrary& library, ConstantOperands& constants)
+    : call_(call), library_(library), constants_(constants) {
   for (const PlanView& view : call.inputs) views_.push_back(&view);
   for (const PlanView& view : call.outputs) views_.push_back(&view);
   for (const PlanView* view : views_) {
@@ -90,8 +90,10 @@ ExternSite::ExternSite(const PlanExtern& call, const Plan& plan,
 }
 
 absl::StatusOr<std::unique_ptr<ExternSite>> ExternSite::Bind(
-    const PlanExtern& call, const Plan& plan, ExternLibrary& library) {
-  std::unique_ptr<ExternSite> site(new ExternSite(call, plan, library));
+    const PlanExtern& call, const Plan& plan, ExternLibrary& library,
+    ConstantOperands& constants) {
+  std::unique_ptr<ExternSite> site(
+      new ExternSite(call, plan, library, constants));
   if (!site->varying_.empty()) return site;
   std::vector<int64_t> values;
   values.reserve(plan.expressions.size());
@@ -119,6 +121,14 @@ absl::StatusOr<std::shared_ptr<const ExternSite::Shape>> ExternSite::Prepare(
   if (!call.ok()) return Annotate(call.status(), call_.name);
   shape->call = *std::move(call);
   shape->problem = Describe(part.problem);
+  const OperandForm form = shape->call->operand_form();
+  if (form.operand >= 0) {
+    absl::StatusOr<std::shared_ptr<const ConstantOperands::Copy>> prepared =
+        constants_.CopyFor(*shape->call, form,
+                           *views_[shape->operand[form.operand]]);
+    if (!prepared.ok()) return Annotate(prepared.status(), call_.name);
+    shape->prepared = *std::move(prepared);
+  }
   return std::shared_ptr<const Shape>(std::move(shape));
 }
 
@@ -175,6 +185,9 @@ std::vector<std::string> ExternSite::Descriptions() const {
     lines.push_back(absl::StrCat(what, ": ", shape->problem, ": ",
                                  shape->call->library(),
                                  algorithm.empty() ? "" : ", ", algorithm));
+    if (shape->prepared == nullptr) continue;
+    absl::StrAppend(&lines.back(), ", ", shape->prepared->bytes(),
+                    " bytes of a constant prepared");
   }
   return lines;
 }
@@ -185,6 +198,7 @@ absl::Status ExternSite::Run(const Shape& shape,
                              Stream stream) const {
   ExternBuffers buffers;
   buffers.workspace = workspace;
+  if (shape.prepared != nullptr) buffers.prepared = shape.prepared->data();
   for (int i = 0; i < kMaxExternOperands; ++i) {
     if (shape.operand[i] < 0) continue;
     const PlanView& view = *views_[shape.operand[i]];

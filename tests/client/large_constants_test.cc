@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "client/artifact_shelf.h"
 #include "client/c_api/kiln.h"
 #include "client/graph_builder.h"
@@ -289,6 +290,44 @@ TEST_F(LargeConstants, ThatAreWrittenAreRefused) {
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kUnsupportedOp);
   EXPECT_EQ(refused.message(),
             "a constant of over 1048576 bytes that is written");
+}
+
+// 512 x 64 x 3 x 3 weights, in every run the same.
+TEST_F(LargeConstants, ThatConvolutionsReadAreReorderedOnce) {
+  constexpr int64_t kIn = 64, kOut = 512, kSide = 4;
+  const TensorSpec image = {.dtype = DType::kFloat32,
+                            .sizes = {1, kIn, kSide, kSide}};
+  const TensorSpec window = {.dtype = DType::kFloat32,
+                             .sizes = {kOut, kIn, 3, 3}};
+  const TensorSpec result = {.dtype = DType::kFloat32,
+                             .sizes = {1, kOut, kSide - 2, kSide - 2}};
+  GraphBuilder b("convolution");
+  const Value x = b.Input("x", image);
+  std::vector<float> weights(kOut * kIn * 9);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = i / (kIn * 9);
+  const Value w = b.Constant("w", window, Bytes(weights));
+  const Arg ones = Arg::List({1, 1}), zeros = Arg::List({0, 0});
+  b.Output(b.Node("aten.convolution.default",
+                  {x, w, Arg::None(), ones, zeros, ones, false, zeros, 1},
+                  result));
+  const auto graph = b.Build();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto callable = Compile(*graph);
+  ASSERT_NE(callable, nullptr);
+  const std::vector<std::string> calls = callable->executor()->LibraryCalls();
+  ASSERT_EQ(calls.size(), 1u);
+  if (!absl::StrContains(calls[0], "oneDNN")) GTEST_SKIP() << "no oneDNN here";
+  std::vector<float> data(kIn * kSide * kSide, 1);
+  Tensor ones_of_x = On(data);
+  ones_of_x.sizes = {1, kIn, kSide, kSide};
+  ones_of_x.strides = ContiguousStrides(ones_of_x.sizes);
+  for (int run = 0; run < 3; ++run) {
+    const auto results = callable->Run({InputValue(ones_of_x)});
+    ASSERT_TRUE(results.ok()) << results.status();
+    const OutputValue& y = (*results)[0];
+    EXPECT_EQ(At(y, 5 * std::get<Tensor>(y).strides[1]), 5 * 9 * kIn);
+  }
+  EXPECT_EQ(session_->device().externs->weight_reorders(), 1);
 }
 
 // What `change` of a sound graph is refused with.
