@@ -101,4 +101,20 @@ def resnet50(tiny: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     return ResNet(*sizes).eval(), (torch.randn(4, 3, edge, edge),)
 
 
-MODELS = {"bert-base 8x128": bert, "resnet-50 4x224": resnet50}
+def linear_gelu(tiny: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    rows, width = (16, 32) if tiny else (1024, 768)
+    return nn.Sequential(nn.Linear(width, 4 * width), nn.GELU()).eval(), (torch.randn(rows, width),)
+
+
+def convolution_relu(tiny: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    channels, edge = (8, 8) if tiny else (64, 56)
+    model = nn.Sequential(nn.Conv2d(channels, channels, 3, padding=1), nn.ReLU()).eval()
+    return model, (torch.randn(4, channels, edge, edge),)
+
+
+MODELS = {
+    "bert-base 8x128": bert,
+    "resnet-50 4x224": resnet50,
+    "linear + gelu 1024x768": linear_gelu,
+    "conv 3x3 + relu 4x64x56": convolution_relu,
+}
