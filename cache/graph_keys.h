@@ -11,11 +11,11 @@
 
 namespace kiln {
 
-// Which compile keys of a namespace have a graph: a small record a graph, so that who
-// asks why a key was missed is told of its graph's other keys without a walk over all.
+// The compile keys that each graph of a namespace has: one small record a graph. They
+// explain a missed key by the other keys of its graph, without a walk over all entries.
 //
-// What it knows may be lost, and a list then begins anew: a graph may have keys that are
-// not in its list, and a key in it may have no entry any more. Keys that a build before
+// The records may be lost, and then begin anew: a graph may have keys that are not in its
+// record, and a key in a record may no longer have an entry. Keys that a build before
 // this one stored are not in it.
 //
 // Thread-safe: one writer a graph at a time.

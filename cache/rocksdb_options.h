@@ -23,7 +23,7 @@ rocksdb::Options DatabaseOptions(rocksdb::Env* env,
 absl::Status StorageError(absl::string_view folder,
                           const rocksdb::Status& status);
 
-// Whether a read found damage, or that a file is missing which is due.
+// Whether a read found damage, or found that a required file is missing.
 bool IsDamage(const rocksdb::Status& status);
 
 // As StorageError, of a read: DATA_LOSS ARTIFACT_CORRUPT where that is damage.

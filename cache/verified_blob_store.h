@@ -22,8 +22,8 @@ class VerifiedBlobStore final : public BlobStore {
  public:
   // The stores outlive this. Puts are signed by the key for what all namespaces
   // share; records of every key that is believed at the time are.
-  // `on_refused` is told of each record that is not sound, with why, on the thread that
-  // met it; may be empty.
+  // `on_refused` is called for each record that fails verification, with the reason, on
+  // the thread that read it. It may be empty.
   using OnRefused =
       std::function<void(const Digest& key, const absl::Status& why)>;
   VerifiedBlobStore(BlobStore& inner, BlobStore& quarantine,

@@ -16,7 +16,7 @@ std::string LifeText(int64_t ms) {
   return absl::FormatDuration(absl::Milliseconds(ms));
 }
 
-// People paste a token where a key or a namespace is due, too.
+// People also paste a token where a key or a namespace is expected.
 std::string WithoutSecret(absl::string_view given) {
   return std::string(given == kEveryNamespace ? given : TokenNameIn(given));
 }

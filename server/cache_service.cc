@@ -48,7 +48,7 @@ std::string TextOf(const FarName& name) {
                       name.entry->ShortHex());
 }
 
-// The namespace whose role is due for a change; units are everybody's.
+// The namespace in which a change needs a role. Units belong to everybody.
 absl::string_view ChangeOf(const FarName& name,
                            const std::string& cache_namespace) {
   return name.entry.has_value() ? absl::string_view(cache_namespace)

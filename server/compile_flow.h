@@ -95,7 +95,8 @@ class CompileFlow {
   // never waits: `done` is called once, on this thread when the answer is near,
   // else later on a thread of FarLookups.
   //
-  // `missed` is what LookupInMemory told of the same request: that is not tried again.
+  // `missed` is what LookupInMemory returned for the same request: that is not tried
+  // again.
   //
   // INVALID_ARGUMENT BAD_OPTION: no digest of 32 bytes. PERMISSION_DENIED
   // PERMISSION: not for this caller.

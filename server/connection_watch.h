@@ -50,8 +50,8 @@ struct QuietLimits {
   Rate resets = {.at_once = 1024, .a_second = 64};
   // The same of all connections of a holder: as many as may wait for a compile.
   Rate holder_resets = {.at_once = 32768, .a_second = 256};
-  // A holder one of whose connections was ended for its resets may not connect for so
-  // long.
+  // How long a holder may not connect after one of its connections was ended for its
+  // resets.
   absl::Duration bar = absl::Minutes(1);
 };
 

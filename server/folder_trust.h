@@ -13,8 +13,8 @@ namespace kiln {
 // root's folders as theirs.
 bool IsOwnOrRoots(uid_t user);
 
-// Why others could put something into the folder, or in the place of what is in it;
-// empty: they could not. `found` is what stat told of `path`.
+// Why others could add something to the folder, or replace what is in it; empty if they
+// could not. `found` is the result of stat for `path`.
 //
 //   owned by user 1001, expected 1000
 //   mode 0777, which others may write

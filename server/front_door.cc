@@ -182,7 +182,7 @@ void FrontDoor::TakeFromSocket(int fd, const Rooms& rooms) {
     if (!MayConnect(*watch, peer, *number, rooms.counters)) return;
     const std::string name = absl::StrCat("fd:", *number);
     watch->Add(*number, name, peer);
-    watch->HearStranger(name);  // who makes no call is not told of here
+    watch->HearStranger(name);  // one that makes no call stays unknown
   }
   rooms.counters.Add(Count::kPeersAccepted);
   socket_step_->Take(*number, "");  // nothing is signed here

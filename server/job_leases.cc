@@ -203,8 +203,8 @@ void JobLeases::Loop() {
   }
 }
 
-// Of what is due, waits that are over come first, since they ask nobody; then
-// leases, so that many jobs that wait for a slow store do not lose them.
+// Waits that are over come first, since they ask nobody; then leases, so that many
+// jobs that wait for a slow store do not lose theirs.
 JobLeases::Step JobLeases::NextStep() const {
   const SteadyTime now = SteadyNow();
   Step over, lease, ask;

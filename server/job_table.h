@@ -62,7 +62,7 @@ struct JobView {
 // Whether the job with this id began before the other one: ids count up.
 bool BeganBefore(absl::string_view id, absl::string_view other);
 
-// A job with waiters is told of at least this often.
+// Waiters hear of their job at least this often.
 inline constexpr absl::Duration kHeartbeat = absl::Seconds(3);
 
 // Single flight: at most one job a key, with any number of waiters. A job

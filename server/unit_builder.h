@@ -48,7 +48,7 @@ class UnitBuilder {
 
   // Blocks until every unit of `compiled` is there or one can't be had.
   // The label names the job to people; its toolchain is part of the units'
-  // keys. `progress` is told of kernels done out of all, on this thread.
+  // keys. `progress` is called with the kernels done, out of all, on this thread.
   //
   // Errors: those of PendingWork::Wait, for the first unit that failed. Where a build
   // of another job ended workers, or one of another namespace failed at all, the unit

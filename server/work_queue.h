@@ -66,7 +66,7 @@ class PendingWork {
   // So a wait is bounded by (requests before it / workers + 2) wall limits.
   // Before it are those of its caller, and of others as many turns.
   //
-  // Errors: what the worker told of, with its reason; and
+  // Errors: those that the worker reported, with their reasons; and
   //   UNAVAILABLE  WORKER_DIED  two workers ended or hung over it; the message
   //                             has the last one's stderr tail
   //   UNAVAILABLE  DRAINING     the pool ended first
@@ -74,7 +74,7 @@ class PendingWork {
   //                             CompilersWereReplaced: the machine's are others
   //                             than those of the label, and the caller's key is
   //                             out of date
-  //   PERMISSION_DENIED PERMISSION      nor one in the jail that is due
+  //   PERMISSION_DENIED PERMISSION      nor one in the required jail
   //   UNAVAILABLE  STORAGE      nor a scratch folder made for one
   // The reply lives as long as this.
   absl::StatusOr<const wire::WorkReply*> Wait() ABSL_LOCKS_EXCLUDED(mu_);

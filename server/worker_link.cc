@@ -29,7 +29,7 @@ absl::string_view StateFor(const wire::WorkRequest& request) {
   return "idle";
 }
 
-// What the worker told of. That it ended is nothing that it can tell.
+// The error that the worker reported. It cannot report that it ended.
 absl::Status ErrorOf(const wire::WorkReply& reply) {
   const absl::Status told = StatusOf(reply.error());
   if (ReasonOf(told) != ErrorReason::kWorkerDied) return told;

@@ -32,8 +32,8 @@ class WorkerPool {
   // workers that were another pool's are removed first: the caller sees to it
   // that no other lives there.
   //
-  // NO_TOOLCHAIN when none says hello, PERMISSION when the machine grants none
-  // the jail that is due. `counters` outlives the pool.
+  // NO_TOOLCHAIN if no worker says hello, PERMISSION if the machine does not grant
+  // the required jail. `counters` outlives the pool.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Start(
       const WorkerLimits& limits, int count, const std::string& scratch_folder,
       Counters& counters);

@@ -67,7 +67,7 @@ class WorkerRoster {
   // The jail of one that was just started, with or without a GPU. PERMISSION when
   // one before had a stronger: the machine grants less than it did.
   absl::Status TakeLevel(JailLevel level, bool gpu) ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether it has the compilers that the worker started last told of.
+  // Whether it has the compilers that the worker started last reported.
   bool IsOfThisBuild(const wire::HelloReply& hello) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

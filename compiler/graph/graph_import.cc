@@ -302,7 +302,7 @@ class GraphImporter {
     return Malformed("an argument that says nothing");
   }
 
-  // All nodes that Kiln does not compile are told of in one error.
+  // One error names all nodes that Kiln does not compile.
   absl::Status ImportNodes() {
     RefusedNodes refused;
     for (int i = 0; i < wire_.nodes_size(); ++i) {

@@ -25,10 +25,10 @@ namespace kiln {
 //   UNSUPPORTED_OP   an operator, dtype, layout or expression that Kiln does
 //                    not compute with; constants that travel apart
 //
-// What is MALFORMED_GRAPH or UNSUPPORTED_OP in nodes is told of all nodes at once,
-// as refused_nodes.h has it, with the reason of the first: up to one whose results
-// the client does not declare, or that is TOO_LARGE. Nodes keep the numbers of the
-// client's (Node::client_nodes).
+// One error names all nodes that are MALFORMED_GRAPH or UNSUPPORTED_OP
+// (refused_nodes.h), with the reason of the first. It stops at a node whose results the
+// client does not declare, or that is TOO_LARGE. Nodes keep the client's numbers
+// (Node::client_nodes).
 //
 // Decisions that sizes alone can make take guards (compiler/sym/shape_env.h).
 // None of `forbidden`, conditions over the graph's symbols, is relied on:

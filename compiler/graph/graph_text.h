@@ -31,9 +31,9 @@ namespace kiln {
 
 std::string PrintGraph(const Graph& graph);
 
-// INVALID_ARGUMENT says the line, what was found and what was due; what binding
-// and inference refuse, refused with the line in front. The result may break
-// invariants: graph_verifier.h looks.
+// INVALID_ARGUMENT names the line, what was found and what was expected. Errors of
+// binding and inference have the line in front. The result may break invariants:
+// graph_verifier.h checks them.
 absl::StatusOr<Graph> ParseGraph(absl::string_view text);
 
 // The name that text gives each value, without '%'.

@@ -21,7 +21,7 @@ namespace kiln {
 //       sizes.
 //   G8  A constant is contiguous and has as many bytes as its meta says.
 //
-// INTERNAL with the number, the node, what was found and what was due. Linear.
+// INTERNAL with the number, the node, what was found and what was expected. Linear.
 absl::Status VerifyGraph(const Graph& graph);
 
 }  // namespace kiln

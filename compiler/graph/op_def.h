@@ -114,7 +114,7 @@ struct InferInput {
 };
 
 // Sizes, strides, offset and dtype of each result as PyTorch's eager mode
-// gives them. MALFORMED_GRAPH: what was found, what was due.
+// gives them. MALFORMED_GRAPH: what was found and what was expected.
 using InferFn = absl::StatusOr<TensorMetas> (*)(const InferInput&);
 
 struct OpDef {

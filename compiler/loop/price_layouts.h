@@ -21,8 +21,8 @@ struct LayoutBytes {
   // (image_products.h) has nothing to copy. On the CPU images alone count, of
   // convolutions that are computed as they lie; of others they are copied in any case.
   int64_t saved = 0;
-  // What is copied in front of convolutions, on CUDA, and for the caller. A loop from one
-  // layout to the other is due anyway, and takes half as long again: of what lies
+  // What is copied in front of convolutions, on CUDA, and for the caller. A loop that
+  // runs anyway takes half as long again if it also changes the layout: of what lies
   // channels-first there, half counts.
   int64_t added = 0;
 };

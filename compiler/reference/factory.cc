@@ -25,7 +25,7 @@ RefResults ScalarTensor(RefCall& call) {
   return Filled(call, call.Number("s"));
 }
 
-// start, start + step, ...: as many as are due. Integers are exact.
+// start, start + step, ...: as many as the result has elements. Integers are exact.
 RefResults Counted(RefCall& call, const RefNumber& start,
                    const RefNumber& step) {
   const Sizes& sizes = call.result(0).sizes;

@@ -36,8 +36,8 @@ RefResults FloatReduction(
   return {call.Make(0, y)};
 }
 
-// Folds each group with `fn` from `start`, in double or in int64 by the dtype
-// that is due.
+// Folds each group with `fn` from `start`, in double or in int64 by the dtype of
+// the result.
 template <auto fn>
 RefResults Fold(RefCall& call, int64_t start) {
   const Elements x = call.Load("self");

@@ -2,7 +2,7 @@
 #define KILN_COMPILER_REFERENCE_REF_CALL_H_
 
 // One node as a reference function sees it: arguments by the names of the
-// schema, in numbers, and the results that are due.
+// schema, in numbers, and the expected results.
 //
 // A wrong name or type is a disagreement between a reference function and the
 // operator table, so it is remembered and reported by RunReference after the
@@ -80,8 +80,8 @@ class RefCall {
 
   int num_results() const { return static_cast<int>(results_.size()); }
   const RefMeta& result(int i) const { return results_[i]; }
-  // The i-th result with the layout that is due and these elements. Sizes
-  // other than those due fail the call.
+  // The i-th result with its expected layout and these elements. Other sizes
+  // than expected fail the call.
   RefTensor Make(int i, const Elements& elements);
 
   // For other rules that a function finds broken. The first one is kept.

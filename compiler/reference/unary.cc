@@ -71,7 +71,7 @@ RefResults Logit(RefCall& call) {
   return {call.Make(0, x)};
 }
 
-// The same elements, in the dtype or layout that is due.
+// The same elements, in the dtype and layout of the result.
 RefResults Same(RefCall& call) { return {call.Make(0, call.Load("self"))}; }
 RefResults CopyOfA(RefCall& call) { return {call.Make(0, call.Load("a"))}; }
 

@@ -35,12 +35,12 @@ class Toolchain {
   // that has not been done. NO_TOOLCHAIN says what to type.
   virtual absl::StatusOr<std::string> Version() = 0;
 
-  // The program or library that is used: after Version, and "" where that failed.
+  // The program or library that is used. Call it after Version; "" if that failed.
   virtual std::string path() const = 0;
 
-  // True once what Version told of is not what Build would run: the compiler
-  // was replaced, removed or installed since. The key of what is built names
-  // the version, so a worker ends then, and the next one tells of the new.
+  // True once Build would run another compiler than Version named: it was
+  // replaced, removed or installed since. The key of what is built names the
+  // version, so a worker ends then, and the next one names the new version.
   virtual bool Replaced() { return false; }
 
   // Errors:

@@ -16,13 +16,13 @@ std::vector<std::string> NvrtcFoldersOfTests();
 // it. A test that cannot open it then fails, and is skipped otherwise.
 bool NvrtcIsDue();
 
-// Leaves the running test: failed where NVRTC is due, else skipped.
-#define KILN_LEAVE_WITHOUT_NVRTC(status)                           \
-  do {                                                             \
-    const absl::Status kiln_nvrtc = (status);                      \
-    if (!kiln_nvrtc.ok() && ::kiln::NvrtcIsDue())                  \
-      FAIL() << "NVRTC is due here and not found: " << kiln_nvrtc; \
-    if (!kiln_nvrtc.ok()) GTEST_SKIP() << kiln_nvrtc;              \
+// Leaves the running test: failed where NVRTC is expected, else skipped.
+#define KILN_LEAVE_WITHOUT_NVRTC(status)                                    \
+  do {                                                                      \
+    const absl::Status kiln_nvrtc = (status);                               \
+    if (!kiln_nvrtc.ok() && ::kiln::NvrtcIsDue())                           \
+      FAIL() << "NVRTC is expected here and was not found: " << kiln_nvrtc; \
+    if (!kiln_nvrtc.ok()) GTEST_SKIP() << kiln_nvrtc;                       \
   } while (false)
 
 }  // namespace kiln

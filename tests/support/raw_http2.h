@@ -36,7 +36,8 @@ class RawHttp2 {
   RawHttp2& operator=(const RawHttp2&) = delete;
   ~RawHttp2();
 
-  // Begins a call of `path`, of whose message of `announced` bytes nothing is sent.
+  // Begins a call of `path` that announces a message of `announced` bytes and sends
+  // none of it.
   // The server may send headers, and no byte of a message.
   void Begin(absl::string_view path, uint32_t announced);
 
