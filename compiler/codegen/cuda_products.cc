@@ -81,13 +81,6 @@ class ProductsWriter {
     return blocks;
   }
 
-  // Whether the accesses of the factor, of `across` elements where it is contiguous
-  // along its own axis, move whole groups.
-  static int MovesWide(const MatrixProduct::Factor& factor, int across) {
-    constexpr int kAlongDepth = 4;
-    return factor.widest >= (factor.along_depth ? kAlongDepth : across);
-  }
-
   void Options() {
     const bool bf16 =
         body_.nest.body[product_.rows.load].dtype == DType::kBFloat16;
@@ -96,9 +89,9 @@ class ProductsWriter {
     out_.Line("enum { kBf16 = ", bf16, ", kTiles = ", v_.tiles,
               ", kStrips = ", v_.strips, ", kDepth = ", product_.depth, " };");
     out_.Line("enum { kRowsAlong = ", a.along_depth,
-              ", kRowsWide = ", MovesWide(a, 2 * v_.tiles),
+              ", kRowsWide = ", int{a.MovesWide(2 * v_.tiles)},
               ", kColumnsAlong = ", b.along_depth,
-              ", kColumnsWide = ", MovesWide(b, 8), " };");
+              ", kColumnsWide = ", int{b.MovesWide(kThreadColumns)}, " };");
     out_.Close(";");
   }
 
@@ -117,19 +110,19 @@ class ProductsWriter {
 
   // Groups of eight columns, which a thread has of each row and strip.
   void OpenGroup() {
-    constexpr int kGroup = 8;
     const SymExpr& columns = facts_.extents[columns_];
     const std::string type = body_.index_type();
     const std::string row = CudaBody::AxisName(rows_);
     const std::string column = CudaBody::AxisName(columns_);
-    body_.SetVectors({columns_, kGroup, 0, !IsMultiple(columns, kGroup)});
+    body_.SetVectors(
+        {columns_, kThreadColumns, 0, !IsMultiple(columns, kThreadColumns)});
     out_.Line("#pragma unroll");
     out_.Open("for (int r = 0; r < ", 2 * v_.tiles, "; ++r)");
     out_.Line("#pragma unroll");
     out_.Open("for (int s = 0; s < ", v_.strips, "; ++s)");
     out_.Line("const ", type, " ", row, " = row + r;");
     out_.Line("const ", type, " ", column, " = column + s * ", kStripColumns,
-              " + lane % 4 * ", kGroup, ";");
+              " + lane % 4 * ", kThreadColumns, ";");
     std::string inside;
     const auto ask = [&](uint32_t axis, const std::string& name, int64_t edge) {
       if (IsMultiple(facts_.extents[axis], edge)) return;
@@ -146,8 +139,8 @@ class ProductsWriter {
     if (!body_.vectors.cut) return;
     const std::string extent = body_.Index(columns);
     out_.Line("const int lo = 0;");
-    out_.Line("const int hi = ", extent, " - ", column, " >= ", kGroup, " ? ",
-              kGroup, " : (int)(", extent, " - ", column, ");");
+    out_.Line("const int hi = ", extent, " - ", column, " >= ", kThreadColumns,
+              " ? ", kThreadColumns, " : (int)(", extent, " - ", column, ");");
   }
   void CloseGroup() {
     for (int k = 0; k < 3; ++k) out_.Close();

@@ -28,10 +28,9 @@ constexpr int kSumRegisters = 16;  // of a tile and strip
 // accesses of 4 elements, along the factor's own axis 4 of `across`.
 double FragmentCycles(const MatrixProduct::Factor& factor, int points,
                       int across) {
-  constexpr int kAlong = 4;
-  const int width = factor.along_depth ? kAlong : across;
+  const int width = factor.WidthFor(across);
   const int accesses = factor.along_depth ? points : 4;
-  if (factor.widest < width) return accesses * width * kApartCycles;
+  if (!factor.MovesWide(across)) return accesses * width * kApartCycles;
   return accesses * (width == 8 ? kWideCycles : kApartCycles);
 }
 

@@ -18,6 +18,10 @@ namespace kiln {
 inline constexpr int kTileRows = 16;
 inline constexpr int kStripColumns = 32;
 inline constexpr int kDepthStep = 16;
+// Neighbouring columns that a thread has of each row and strip.
+inline constexpr int kThreadColumns = 8;
+// Elements of an access along the sum.
+inline constexpr int kAlongDepth = 4;
 
 // The compute capability from which they multiply bfloat16 (mma.m16n8k16).
 inline constexpr int kHalfProducts = 80;
@@ -35,6 +39,13 @@ struct MatrixProduct {
     bool along_depth = false;  // depth_stride is 1; otherwise stride is
     // Elements that one access may move: 1, 2, 4 or 8. Groups of as many are whole.
     int widest = 1;
+
+    // Elements of an access for a thread's fragments, which have `across` elements along
+    // the factor's own axis, and whether all of its accesses move as many at once.
+    int WidthFor(int across) const {
+      return along_depth ? kAlongDepth : across;
+    }
+    bool MovesWide(int across) const { return widest >= WidthFor(across); }
   };
   ScalarId sum = 0;
   Factor rows;
