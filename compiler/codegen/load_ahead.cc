@@ -1,7 +1,5 @@
 #include "compiler/codegen/load_ahead.h"
 
-#include <algorithm>
-
 #include "compiler/codegen/cuda_grid.h"
 #include "proto/base/status.h"
 
@@ -27,14 +25,6 @@ void OpenPoint(CudaBody& body, const UnrolledPoints& points, bool written_out) {
              body.facts.num_axes);
 }
 
-// Whether one of `nodes` loads what is not at hand.
-bool AnyLoads(const CudaBody& body, const std::vector<ScalarId>& nodes,
-              const std::vector<std::string>& kept) {
-  return std::any_of(nodes.begin(), nodes.end(), [&](ScalarId id) {
-    return body.nest.body[id].op == ScalarOp::kLoad && kept[id].empty();
-  });
-}
-
 void ClosePoint(CudaBody& body, const UnrolledPoints& points) {
   body.out.Close();
   if (points.unroll > 1) body.out.Close();
@@ -55,7 +45,9 @@ absl::Status WriteUnrolled(CudaBody& body, const UnrolledPoints& points,
     ClosePoint(body, points);
   }
   OpenPoint(body, points,
-            together || !points.stores || !AnyLoads(body, nodes, kept));
+            AreWrittenOut(
+                body.nest, body.facts, nodes,
+                [&](ScalarId id) { return !kept[id].empty(); }, points.stores));
   if (together) ahead.Read("u");
   RETURN_IF_ERROR(step());
   ClosePoint(body, points);

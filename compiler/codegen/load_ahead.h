@@ -11,18 +11,19 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "compiler/codegen/cuda_body.h"
+#include "compiler/schedule/kernel_passes.h"
 
 namespace kiln {
 
 class LoadsAhead {
  public:
-  // Takes those of `nodes` that may be loaded ahead and have no name in `kept`.
+  // Takes those of `nodes` that are loaded together (LoadsTogether). Those with a name
+  // in `kept` are at hand.
   LoadsAhead(CudaBody& body, const std::vector<ScalarId>& nodes,
              const std::vector<std::string>& kept)
-      : body_(body) {
-    for (ScalarId id : nodes)
-      if (body.MayLoadAhead(id) && kept[id].empty()) loads_.push_back(id);
-  }
+      : body_(body),
+        loads_(LoadsTogether(body.nest, body.facts, nodes,
+                             [&](ScalarId id) { return !kept[id].empty(); })) {}
 
   const std::vector<ScalarId>& loads() const { return loads_; }
 
@@ -53,7 +54,7 @@ class LoadsAhead {
   }
 
   CudaBody& body_;
-  std::vector<ScalarId> loads_;
+  const std::vector<ScalarId> loads_;
   std::vector<std::string> names_;
 };
 
@@ -68,9 +69,8 @@ struct UnrolledPoints {
 };
 
 // Writes `step` at each of these points, over the reduced axes. If there is more than
-// one, the loads of `nodes` that have no name in `kept` are issued together before. If
-// no load can be issued early and a step stores, the code is a loop over the points:
-// loads cannot move before earlier stores, so unrolled code would not be faster.
+// one, the loads of `nodes` that have no name in `kept` are issued together before.
+// AreWrittenOut says whether the steps are written out or a loop over the points.
 absl::Status WriteUnrolled(CudaBody& body, const UnrolledPoints& points,
                            const std::vector<ScalarId>& nodes,
                            const std::vector<std::string>& kept,

@@ -107,8 +107,7 @@ NestCosts::NestCosts(const LoopNest& nest, const NestFacts& facts,
     const ScalarNode& node = nest.body[id];
     if (node.op != ScalarOp::kLoad) continue;
     AddAccess(node.buffer, facts.load_offset[id], facts.axes[id],
-              node.args.empty() && !HasIndirect(facts.load_offset[id]),
-              facts.IsReduced(id), false, id);
+              IsPlainLoad(nest, facts, id), facts.IsReduced(id), false, id);
   }
   for (size_t s = 0; s < nest.stores.size(); ++s) {
     const Store& store = nest.stores[s];

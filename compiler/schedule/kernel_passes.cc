@@ -146,6 +146,32 @@ KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
   return Planner(nest, facts, keep).Run();
 }
 
+bool IsPlainLoad(const LoopNest& nest, const NestFacts& facts, ScalarId id) {
+  const ScalarNode& node = nest.body[id];
+  return node.op == ScalarOp::kLoad && node.args.empty() &&
+         !HasIndirect(facts.load_offset[id]);
+}
+
+std::vector<ScalarId> LoadsTogether(
+    const LoopNest& nest, const NestFacts& facts,
+    const std::vector<ScalarId>& nodes,
+    absl::FunctionRef<bool(ScalarId)> is_at_hand) {
+  std::vector<ScalarId> loads;
+  for (ScalarId id : nodes)
+    if (IsPlainLoad(nest, facts, id) && !is_at_hand(id)) loads.push_back(id);
+  return loads;
+}
+
+bool AreWrittenOut(const LoopNest& nest, const NestFacts& facts,
+                   const std::vector<ScalarId>& nodes,
+                   absl::FunctionRef<bool(ScalarId)> is_at_hand, bool stores) {
+  if (!stores || !LoadsTogether(nest, facts, nodes, is_at_hand).empty())
+    return true;
+  return std::none_of(nodes.begin(), nodes.end(), [&](ScalarId id) {
+    return nest.body[id].op == ScalarOp::kLoad && !is_at_hand(id);
+  });
+}
+
 std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
                                bool costly) {
   std::vector<int> readers(nest.body.size(), 0);
@@ -156,7 +182,7 @@ std::vector<bool> ValuesToHold(const LoopNest& nest, const NestFacts& facts,
     const ScalarNode& node = nest.body[id];
     if (readers[id] < 2) continue;
     if (node.op == ScalarOp::kLoad) {
-      hold[id] = node.args.empty() && !HasIndirect(facts.load_offset[id]);
+      hold[id] = IsPlainLoad(nest, facts, id);
     } else {
       hold[id] = costly && IsCostly(node.op);
     }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/schedule/nest_facts.h"
 
@@ -46,6 +47,24 @@ struct KernelPasses {
 // Pure.
 KernelPasses PlanPasses(const LoopNest& nest, const NestFacts& facts,
                         const std::vector<bool>& keep);
+
+// Whether the node is a load without a mask and without a loaded index, which can be done
+// before the other values of its group.
+bool IsPlainLoad(const LoopNest& nest, const NestFacts& facts, ScalarId id);
+
+// The loads that a thread issues together for several groups, before it uses the first
+// (`unroll` of a variant): the plain ones of `nodes` that are not at hand yet.
+std::vector<ScalarId> LoadsTogether(
+    const LoopNest& nest, const NestFacts& facts,
+    const std::vector<ScalarId>& nodes,
+    absl::FunctionRef<bool(ScalarId)> is_at_hand);
+
+// Whether the steps of several groups are written out one after the other. They are a
+// loop if a step stores and no load can be issued early: loads cannot move before earlier
+// stores, so code that is written out would not be faster.
+bool AreWrittenOut(const LoopNest& nest, const NestFacts& facts,
+                   const std::vector<ScalarId>& nodes,
+                   absl::FunctionRef<bool(ScalarId)> is_at_hand, bool stores);
 
 // For each node, whether CudaRows keeps its value because several passes need it. Kept
 // are loads without a mask and without a loaded index and, with `costly`, operations of
