@@ -12,9 +12,6 @@
 namespace kiln {
 namespace {
 
-// Values of a group that is written twice, for whole and for partial groups.
-constexpr size_t kShortBody = 40;
-
 // Elements that one Philox counter gives numbers to.
 constexpr int kRandomQuad = 4;
 
@@ -365,7 +362,7 @@ absl::Status CudaBody::WriteGroup(const Group& group) {
   const bool guarded =
       vectors.cut && !MayComputeOutside(group, done, wide_store);
   // A whole group, nearly every one, is spared the question at each neighbour.
-  const bool twice = guarded && group.nodes.size() <= kShortBody;
+  const bool twice = guarded && group.nodes.size() <= most_written_twice;
   if (twice) {
     out.Open("if (lo == 0 && hi == ", vectors.width, ")");
     RETURN_IF_ERROR(Neighbours(group, done, wide_store, false));

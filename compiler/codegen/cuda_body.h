@@ -34,9 +34,11 @@ class CudaBody : public KernelBody {
   // The grid covers all points, so that no block takes a second turn.
   bool one_turn = false;
 
-  // Divisions by constants are written with a branch. It keeps ptxas from computing later
-  // values early and holding them in registers.
+  // Divisions by constants are written with a branch (CudaRows.branch).
   bool divides_by_branch = false;
+
+  // The most values of a group that is written twice (CudaPoints.whole).
+  size_t most_written_twice = 0;
 
   // Loads may access a whole group of which some neighbours do not exist, if all of the
   // group lies between elements that the load reads elsewhere.
@@ -89,9 +91,6 @@ class CudaBody : public KernelBody {
 
   // --- Loads ahead of their use. Each group of a load has its own k_pack.
 
-  // Whether the load can be done before the other values of its group: it has no mask and
-  // no loaded index.
-  bool MayLoadAhead(ScalarId id) const;
   // "k_pack<float, 4>".
   std::string PackType(ScalarId load) const;
   // Loads this thread's group into `pack`.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_body.h"
 #include "compiler/loop/index_expr.h"
+#include "compiler/schedule/held_rows.h"
 
 namespace kiln {
 namespace {
@@ -21,12 +22,6 @@ bool GrowsWithAxes(const SymExpr& offset) {
 }
 
 }  // namespace
-
-bool CudaBody::MayLoadAhead(ScalarId id) const {
-  const ScalarNode& node = nest.body[id];
-  return node.op == ScalarOp::kLoad && node.args.empty() &&
-         !HasIndirect(facts.load_offset[id]);
-}
 
 std::string CudaBody::PackType(ScalarId load) const {
   return absl::StrCat("k_pack<", CTypeName(nest.body[load].dtype), ", ",
@@ -87,7 +82,7 @@ void CudaBody::CopyAhead(ScalarId load, const std::string& pack) {
   const ScalarNode& node = nest.body[load];
   const SymExpr& offset = facts.load_offset[load];
   const int64_t bytes = vectors.width * SizeInBytes(node.dtype);
-  if (!IsLanes(load) || bytes < 4 ||
+  if (!IsLanes(load) || bytes < kLeastCopiedBytes ||
       !IsWideAccess(buffers[node.buffer], offset, vectors, facts)) {
     LoadAhead(load, pack);
     return;

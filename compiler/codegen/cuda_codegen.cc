@@ -16,6 +16,7 @@
 #include "compiler/codegen/cuda_tallies.h"
 #include "compiler/codegen/cuda_tiles.h"
 #include "compiler/codegen/load_ahead.h"
+#include "compiler/schedule/held_rows.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/row_counts.h"
@@ -42,6 +43,7 @@ class CudaKernelWriter {
   // `function`: the name of a part's device function; empty: a kernel.
   absl::Status Run(absl::string_view function = "") {
     body_.is_part = !function.empty();
+    body_.most_written_twice = MostWrittenTwice();
     body_.one_turn = body_.is_part || CoversAllPoints(kernel_.variant);
     Header(function);
     ASSIGN_OR_RETURN(
@@ -117,6 +119,16 @@ class CudaKernelWriter {
         kernel_.variant);
   }
 
+  size_t MostWrittenTwice() const {
+    return std::visit(
+        [](const auto& v) -> size_t {
+          if constexpr (requires { v.whole; })
+            return static_cast<size_t>(v.whole);
+          return 0;
+        },
+        kernel_.variant);
+  }
+
   std::string ClusterText() const {
     const auto* rows = std::get_if<CudaRows>(&kernel_.variant);
     if (rows == nullptr || rows->cluster == 1) return "";
@@ -136,13 +148,8 @@ class CudaKernelWriter {
   }
   absl::StatusOr<CudaGrid> Body(const CudaRows& v) {
     body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, v.peel != 0));
-    // ptxas would begin the last pass before the sums of the first are there: 190
-    // registers of a LayerNorm's backward instead of 135.
-    body_.divides_by_branch = v.stretch > 0;
-    const std::vector<bool> hold =
-        v.held == 0 ? std::vector<bool>()
-                    : ValuesToHold(nest_, facts_, v.hold_costly != 0);
-    return WriteCudaRows(body_, v, PlanPasses(nest_, facts_, hold));
+    body_.divides_by_branch = v.branch != 0;
+    return WriteCudaRows(body_, v, RowPasses(v, nest_, facts_));
   }
   absl::StatusOr<CudaGrid> Body(const CudaColumns& v) {
     if (facts_.num_outer > 0)

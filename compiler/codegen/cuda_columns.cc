@@ -220,7 +220,7 @@ class ColumnsWriter {
     sums_.OpenLoop(
         pass.reduces,
         {first, limit, split ? CeilDiv(points_, int64_t{v_.parts}) : points_,
-         step, std::max<int64_t>(1, kMostFloatsAdded / v_.unroll), all_below},
+         step, v_.floats / v_.unroll, all_below},
         Count());
     const auto then = [&](CudaBody::Place place) -> absl::Status {
       if (place != CudaBody::Place::kNeighbour) return absl::OkStatus();

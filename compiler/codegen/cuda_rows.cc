@@ -10,7 +10,7 @@
 #include "compiler/codegen/staged_loads.h"
 #include "compiler/codegen/stretch_sums.h"
 #include "compiler/config/target.h"
-#include "compiler/schedule/reduce_ops.h"
+#include "compiler/schedule/held_rows.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -28,11 +28,11 @@ class RowsWriter {
         passes_(passes),
         sums_(body, CudaAccumulators::Kind::kShared),
         columns_(body, variant),
-        staged_(body, variant, passes, LoadsToStage()),
+        staged_(body, variant, passes),
         groups_(PointsOf(body, facts_.num_outer, facts_.num_axes)),
         rows_(PointsOf(body, 0, facts_.num_outer)),
         kept_(nest_.body.size()) {
-    for (ScalarId id : LoadsToStage()) kept_[id] = "staged";
+    for (ScalarId id : staged_.groups()) kept_[id] = "staged";
   }
 
   absl::StatusOr<CudaGrid> Run() {
@@ -132,8 +132,8 @@ class RowsWriter {
     const std::string type = body_.index_type();
     columns_.Declare();
     std::vector<ScalarId> shared;
-    for (ScalarId id : HeldLoads())
-      if (IsOfAllRows(id)) shared.push_back(id);
+    for (ScalarId id : HeldLoads(passes_, nest_))
+      if (IsOfAllRows(id, facts_)) shared.push_back(id);
     Hold(shared);
     const std::string rows = body_.Index(rows_);
     out_.Line("const ", type, " stretch = (", type, ")blockIdx.x * ",
@@ -244,28 +244,6 @@ class RowsWriter {
 
   // --- What stays in registers between passes.
 
-  // Loads whose values stay.
-  std::vector<ScalarId> HeldLoads() const {
-    std::vector<ScalarId> loads;
-    for (const KernelPass& pass : passes_.passes) {
-      for (ScalarId id : pass.keeps)
-        if (nest_.body[id].op == ScalarOp::kLoad) loads.push_back(id);
-    }
-    return loads;
-  }
-
-  bool IsOfAllRows(ScalarId load) const {
-    return (facts_.axes[load] & ~facts_.reduced) == 0;
-  }
-  // Those of them that stand in shared memory.
-  std::vector<ScalarId> LoadsToStage() const {
-    std::vector<ScalarId> loads;
-    if (v_.stages == 0) return loads;
-    for (ScalarId id : HeldLoads())
-      if (v_.stretch == 0 || !IsOfAllRows(id)) loads.push_back(id);
-    return loads;
-  }
-
   // Declares the loads' packs and fills them: all loads of a thread are under way
   // before it uses the first.
   void Hold(const std::vector<ScalarId>& loads) {
@@ -293,7 +271,7 @@ class RowsWriter {
       }
     }
     std::vector<ScalarId> loads;
-    for (ScalarId id : HeldLoads())
+    for (ScalarId id : HeldLoads(passes_, nest_))
       if (kept_[id].empty()) loads.push_back(id);
     Hold(loads);
     if (v_.stages == 0) return;
@@ -417,8 +395,7 @@ class RowsWriter {
     const std::string first = part ? "part_first + t" : "t";
     const int64_t step = int64_t{v_.lanes} * v_.unroll;
     const bool all_below = !part && groups_.Is(step);
-    const int64_t most = std::max<int64_t>(
-        1, kMostFloatsAdded / (int64_t{body_.vectors.width} * v_.unroll));
+    const int64_t most = v_.floats / (int64_t{v_.vector} * v_.unroll);
     std::string limit = body_.Index(groups_);
     if (part) limit = "part_end";
     sums_.OpenLoop(pass.reduces,

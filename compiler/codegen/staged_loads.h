@@ -5,14 +5,15 @@
 // (CudaRows, `stages`). Each thread copies only what it reads itself: its groups of the
 // row, and the values that the row has once. So no barrier is needed.
 //
-// Shared memory has one slot for each thread, group and stage. Consecutive threads have
-// consecutive slots.
+// StagedRowsOf (held_rows.h) says which loads are staged, and where they stand in shared
+// memory. Consecutive threads have consecutive slots.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "compiler/codegen/cuda_body.h"
+#include "compiler/schedule/held_rows.h"
 #include "compiler/schedule/kernel_passes.h"
 #include "compiler/schedule/kernel_variant.h"
 
@@ -20,15 +21,17 @@ namespace kiln {
 
 class StagedLoads {
  public:
-  // Stages the loads in `held`, and loads of one value per row if they can be copied. All
-  // arguments but `held` must outlive this.
+  // `body` must have the variant's vectors. All arguments must outlive this.
   StagedLoads(CudaBody& body, const CudaRows& variant,
-              const KernelPasses& passes, const std::vector<ScalarId>& held);
+              const KernelPasses& passes);
+
+  // Loads of held groups that are staged.
+  const std::vector<ScalarId>& groups() const { return rows_.groups; }
 
   bool Has(ScalarId load) const { return !slots_[load].empty(); }
 
   // Dynamic shared memory of a block.
-  int64_t bytes() const { return bytes_; }
+  int64_t bytes() const { return rows_.bytes; }
 
   // Declares pointers to the thread's first slots.
   void Declare();
@@ -42,19 +45,15 @@ class StagedLoads {
   void ReadGroup(const std::vector<ScalarId>& ids, const std::string& stage);
 
  private:
-  int64_t SlotBytes(ScalarId load) const;
   int Threads() const { return variant_.lanes * variant_.rows; }
   std::string GroupSlot(ScalarId load, const std::string& stage) const;
   std::string RowSlot(ScalarId load, const std::string& stage) const;
 
   CudaBody& body_;
   const CudaRows& variant_;
-  std::vector<ScalarId> groups_;
-  std::vector<ScalarId> of_row_;
+  const StagedRows rows_;
   std::vector<std::string>
       slots_;  // for each node the name of a pointer; empty: not staged
-  std::vector<int64_t> first_byte_;
-  int64_t bytes_ = 0;
 };
 
 }  // namespace kiln

@@ -4,16 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_grid.h"
+#include "compiler/schedule/held_rows.h"
 #include "proto/base/status.h"
 
 namespace kiln {
-namespace {
-
-// Shared memory for the sums of a block's rows, where none is staged: with as much
-// a multiprocessor still holds as many blocks as registers let it.
-constexpr int64_t kSharedForSums = 16384;
-
-}  // namespace
 
 StretchSums::StretchSums(CudaBody& body, const CudaRows& variant)
     : body_(body), variant_(variant), names_(body.nest.stores.size()) {
@@ -53,16 +47,6 @@ absl::Status StretchSums::Store() {
   return body_.WriteGroup({{}, stores_, nothing, ""});
 }
 
-// Of all threads, for the largest type.
-int64_t StretchSums::BytesOfHeldGroup() const {
-  int64_t element = 0;
-  for (uint32_t s : stores_) {
-    const Buffer& buffer = body_.buffers[body_.nest.stores[s].buffer];
-    element = std::max<int64_t>(element, SizeInBytes(buffer.dtype));
-  }
-  return element * body_.vectors.width * variant_.lanes * variant_.rows;
-}
-
 // "for c", over the columns of `groups` held groups from `first` on: the axes and
 // the neighbour of column `c`.
 void StretchSums::OpenColumns(int groups, const std::string& first) {
@@ -96,9 +80,7 @@ void StretchSums::CloseColumns() {
 absl::StatusOr<int64_t> StretchSums::StoreRows(int64_t staged_bytes) {
   CWriter& out = body_.out;
   const int width = body_.vectors.width;
-  const int64_t room = std::max(staged_bytes, kSharedForSums);
-  const int groups = static_cast<int>(
-      std::clamp<int64_t>(room / BytesOfHeldGroup(), 1, variant_.held));
+  const int groups = variant_.joined;
   const int row = groups * variant_.lanes * width;
   if (staged_bytes == 0) out.Line("extern __shared__ k_words<4> staged[];");
   for (uint32_t s : stores_) {
@@ -126,7 +108,8 @@ absl::StatusOr<int64_t> StretchSums::StoreRows(int64_t staged_bytes) {
     CloseColumns();
     out.Close();
   }
-  return std::max(staged_bytes, groups * BytesOfHeldGroup());
+  return std::max(staged_bytes, groups * SumBytesOfGroup(variant_, body_.nest,
+                                                         body_.buffers));
 }
 
 }  // namespace kiln

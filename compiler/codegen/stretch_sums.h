@@ -40,7 +40,6 @@ class StretchSums {
 
  private:
   std::string Cell(uint32_t store) const;
-  int64_t BytesOfHeldGroup() const;
   void OpenColumns(int groups, const std::string& first);
   void CloseColumns();
 

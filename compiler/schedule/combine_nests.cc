@@ -60,6 +60,7 @@ KernelVariant VariantOfPart(const PlannedKernel& kernel,
   points->vector =
       static_cast<int>(std::clamp<int64_t>(kMaxAccessBytes / widest, 1, 8));
   points->peel = 0;
+  points->whole = points->vector > 1 ? kMostWritten : 0;
   return variant;
 }
 

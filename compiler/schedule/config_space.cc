@@ -33,14 +33,15 @@ void SetAlone(const Price& price, KernelVariant& variant) {
       variant);
 }
 
-// A configuration's text without the numbers that are computed from sizes (`blocks`,
-// `alone`), since a decision holds for all sizes of its class.
+// A configuration's text without the numbers that follow from the others and from sizes,
+// since a decision holds for all sizes of its class.
 std::string ChoiceText(absl::string_view config) {
   std::string out;
   bool number = false;
   for (absl::string_view word : absl::StrSplit(config, ' ')) {
-    if (!number) absl::StrAppend(&out, word, " ");
-    number = word == "blocks" || word == "alone";
+    const bool follows = FollowsFromOthers(word);
+    if (!number && !follows) absl::StrAppend(&out, word, " ");
+    number = follows;
   }
   return out;
 }

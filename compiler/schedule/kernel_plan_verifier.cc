@@ -157,7 +157,7 @@ std::string WrongNumber(const KernelVariant& variant, const LoopNest& nest) {
         field.name == "axis" || field.name == "peel" || field.name == "held" ||
         field.name == "hold_costly" || field.name == "stages" ||
         field.name == "stretch" || field.name == "interior" ||
-        field.name == "blocks" || field.name == "alone";
+        FollowsFromOthers(field.name);
     const bool powers = field.name == "vector" || field.name == "lanes" ||
                         field.name == "across" || field.name == "down" ||
                         field.name == "cluster";
@@ -214,6 +214,37 @@ bool HoldsAllGroups(const CudaRows& rows, const LoopNest& nest,
   const int64_t most =
       groups.is_constant() ? groups.constant() : shapes.Range(groups).max;
   return int64_t{rows.held} * rows.lanes * rows.cluster >= most;
+}
+
+// Says what is wrong with the numbers that follow from the others (finish_variant.h);
+// empty if nothing is.
+std::string WrongFollower(const CudaRows& v) {
+  const int step = v.vector * v.unroll;
+  if (v.held > 0 ? v.floats != 0 : v.floats < step || v.floats % step != 0)
+    return absl::StrCat("found floats ", v.floats, ", held ", v.held,
+                        ", vector ", v.vector, ", unroll ", v.unroll);
+  if (v.once > (v.stages > 0 ? 1 : 0))
+    return absl::StrCat("found once ", v.once, ", stages ", v.stages);
+  if (v.branch > 1) return absl::StrCat("found branch ", v.branch);
+  const bool joins = v.stretch > 0 && v.rows > 1;
+  if (joins != (v.joined > 0) || v.joined > v.held)
+    return absl::StrCat("found joined ", v.joined, ", held ", v.held, ", rows ",
+                        v.rows, ", stretch ", v.stretch);
+  return "";
+}
+std::string WrongFollower(const CudaColumns& v) {
+  if (v.floats >= v.unroll && v.floats % v.unroll == 0) return "";
+  return absl::StrCat("found floats ", v.floats, ", unroll ", v.unroll);
+}
+template <typename Variant>
+std::string WrongFollower(const Variant&) {
+  return "";
+}
+
+absl::Status VerifyFollowers(const PlannedKernel& kernel) {
+  const std::string wrong = std::visit(
+      [](const auto& v) { return WrongFollower(v); }, kernel.variant);
+  return wrong.empty() ? absl::OkStatus() : Broken("K17", kernel.label, wrong);
 }
 
 absl::Status VerifyTallies(const PlannedKernel& kernel) {
@@ -314,6 +345,7 @@ absl::Status VerifyVariant(const PlannedKernel& kernel,
         absl::StrCat("found parts ", scans->parts, ", rows ", scans->rows));
   }
   RETURN_IF_ERROR(VerifyStretch(kernel));
+  RETURN_IF_ERROR(VerifyFollowers(kernel));
   const bool reduces = HasReduction(kernel.nest);
   const bool for_points = std::holds_alternative<CudaPoints>(variant) ||
                           std::holds_alternative<CudaTiles>(variant) ||

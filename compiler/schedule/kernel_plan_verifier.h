@@ -37,6 +37,9 @@ namespace kiln {
 //       and its border can follow the groups of all stores (tile_walks.h).
 //   K16 Products have 1, 2 or 4 tiles, and their nest is a product of matrices
 //       (matrix_product.h).
+//   K17 A thread that adds floats in blocks adds whole steps of them, and held rows are
+//       one block. Only staged rows stage values that a row has once. Blocks of several
+//       rows, and no others, join the sums of a stretch, at most all held groups at once.
 //
 // Errors: INTERNAL with the number, what was found and what was expected. Quadratic in
 // temporaries.

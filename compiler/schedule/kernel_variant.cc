@@ -1,5 +1,7 @@
 #include "compiler/schedule/kernel_variant.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,11 +21,13 @@ static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
 std::vector<VariantField> Fields(CudaPoints& v) {
   return {{"vector", &v.vector}, {"unroll", &v.unroll}, {"threads", &v.threads},
-          {"peel", &v.peel},     {"blocks", &v.blocks}, {"alone", &v.alone}};
+          {"peel", &v.peel},     {"blocks", &v.blocks}, {"alone", &v.alone},
+          {"whole", &v.whole}};
 }
 std::vector<VariantField> Fields(CudaTiles& v) {
   return {{"axis", &v.axis},     {"edge", &v.edge},     {"depth", &v.depth},
-          {"vector", &v.vector}, {"across", &v.across}, {"peel", &v.peel}};
+          {"vector", &v.vector}, {"across", &v.across}, {"peel", &v.peel},
+          {"whole", &v.whole}};
 }
 std::vector<VariantField> Fields(CudaRows& v) {
   return {{"vector", &v.vector},
@@ -38,16 +42,22 @@ std::vector<VariantField> Fields(CudaRows& v) {
           {"stretch", &v.stretch},
           {"cluster", &v.cluster},
           {"blocks", &v.blocks},
-          {"alone", &v.alone}};
+          {"alone", &v.alone},
+          {"whole", &v.whole},
+          {"floats", &v.floats},
+          {"once", &v.once},
+          {"branch", &v.branch},
+          {"joined", &v.joined}};
 }
 std::vector<VariantField> Fields(CudaColumns& v) {
   return {{"vector", &v.vector}, {"across", &v.across}, {"down", &v.down},
-          {"unroll", &v.unroll}, {"parts", &v.parts},   {"peel", &v.peel}};
+          {"unroll", &v.unroll}, {"parts", &v.parts},   {"peel", &v.peel},
+          {"whole", &v.whole},   {"floats", &v.floats}};
 }
 std::vector<VariantField> Fields(CudaScans& v) {
   return {{"vector", &v.vector}, {"lanes", &v.lanes},   {"rows", &v.rows},
           {"peel", &v.peel},     {"unroll", &v.unroll}, {"parts", &v.parts},
-          {"blocks", &v.blocks}};
+          {"blocks", &v.blocks}, {"whole", &v.whole}};
 }
 std::vector<VariantField> Fields(CudaShortScans& v) {
   return {{"lanes", &v.lanes},
@@ -85,7 +95,8 @@ std::vector<VariantField> Fields(CudaProducts& v) {
   return {{"tiles", &v.tiles},
           {"strips", &v.strips},
           {"down", &v.down},
-          {"across", &v.across}};
+          {"across", &v.across},
+          {"whole", &v.whole}};
 }
 std::vector<VariantField> Fields(CudaSerial& v) {
   return {{"threads", &v.threads}, {"blocks", &v.blocks}};
@@ -118,6 +129,9 @@ std::vector<VariantField> Fields(CpuColumns& v) {
           {"grain", &v.grain}};
 }
 
+constexpr absl::string_view kFollowing[] = {
+    "blocks", "alone", "whole", "floats", "once", "branch", "joined"};
+
 template <size_t... Is>
 KernelVariant MakeVariant(size_t index, std::index_sequence<Is...>) {
   KernelVariant variant;
@@ -144,6 +158,11 @@ absl::Span<const absl::string_view> VariantNames() { return kNames; }
 
 std::vector<VariantField> FieldsOf(KernelVariant& variant) {
   return std::visit([](auto& v) { return Fields(v); }, variant);
+}
+
+bool FollowsFromOthers(absl::string_view field) {
+  return std::find(std::begin(kFollowing), std::end(kFollowing), field) !=
+         std::end(kFollowing);
 }
 
 std::string ToText(const KernelVariant& variant) {

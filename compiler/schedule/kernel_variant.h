@@ -18,6 +18,13 @@
 
 namespace kiln {
 
+// The most floats that a CUDA thread adds before it continues with a double. Adding that
+// many loses a few units in a float's last place.
+inline constexpr int kMostFloatsAdded = 512;
+
+// The most values of a group whose code is written twice (CudaPoints.whole).
+inline constexpr int kMostWritten = 40;
+
 // Before choose_variants has run.
 struct Unmapped {
   friend bool operator==(const Unmapped&, const Unmapped&) = default;
@@ -40,6 +47,9 @@ struct CudaPoints {
   // 1: a multiprocessor has one block, since the grid has no more, and its threads
   // may have all registers that there are.
   int alone = 0;
+  // The most values of a group that is written twice where it may be partial: whole
+  // groups, nearly all, then need no question at each neighbour.
+  int whole = 0;
   friend bool operator==(const CudaPoints&, const CudaPoints&) = default;
 };
 
@@ -56,6 +66,7 @@ struct CudaTiles {
   // 1: groups begin where the memory of a row is aligned, along both axes, for rows of
   // any length (tile_walks.h).
   int peel = 0;
+  int whole = 0;  // as CudaPoints.whole
   friend bool operator==(const CudaTiles&, const CudaTiles&) = default;
 };
 
@@ -86,6 +97,21 @@ struct CudaRows {
   int cluster = 1;
   int blocks = 0;  // as CudaPoints.blocks
   int alone = 0;   // as CudaPoints.alone
+  int whole = 0;   // as CudaPoints.whole
+  // Where held is 0: the most floats that a thread adds before it adds their sum as a
+  // double, a multiple of what it adds in one step, `vector` times `unroll`. A shorter
+  // sum is one block. Held rows, with 0, add all of a thread's share as floats.
+  int floats = kMostFloatsAdded;
+  // With `stages`: 1: values that a row has once are copied to shared memory as well, if
+  // an asynchronous copy can move them (held_rows.h).
+  int once = 0;
+  // 1: divisions by constants have a branch, which ptxas does not move code across.
+  // Without, it would begin the last pass of a stretch before the sums of the first are
+  // there: 190 registers of a LayerNorm's backward instead of 135.
+  int branch = 0;
+  // With `stretch`, for blocks of several rows: held groups whose sums the rows join at
+  // once through shared memory. 0: there is nothing to join.
+  int joined = 0;
   friend bool operator==(const CudaRows&, const CudaRows&) = default;
 };
 
@@ -102,6 +128,9 @@ struct CudaColumns {
   // row may begin inside of a group, so a block has one more thread side by side. All
   // rows of a thread are aligned alike: `down` is a multiple of `vector`.
   int peel = 0;
+  int whole = 0;  // as CudaPoints.whole
+  // As CudaRows.floats; a thread adds `unroll` floats of a column in one step.
+  int floats = kMostFloatsAdded;
   friend bool operator==(const CudaColumns&, const CudaColumns&) = default;
 };
 
@@ -118,6 +147,7 @@ struct CudaScans {
   // the results of the parts before it in the order of their numbers.
   int parts = 1;
   int blocks = 0;  // as CudaPoints.blocks
+  int whole = 0;   // as CudaPoints.whole
   friend bool operator==(const CudaScans&, const CudaScans&) = default;
 };
 
@@ -191,6 +221,7 @@ struct CudaProducts {
   int strips = 2;
   int down = 2;
   int across = 2;
+  int whole = 0;  // as CudaPoints.whole
   friend bool operator==(const CudaProducts&, const CudaProducts&) = default;
 };
 
@@ -290,6 +321,9 @@ KernelVariant VariantFromName(absl::string_view name);
 absl::Span<const absl::string_view> VariantNames();
 // In the order of the text. The pointers live as long as `variant` does.
 std::vector<VariantField> FieldsOf(KernelVariant& variant);
+// Whether the schedule sets a field of that name as the others and the nest have it
+// (finish_variant.h), so that a choice among variants does not name it.
+bool FollowsFromOthers(absl::string_view field);
 
 // "cuda rows vector 8 lanes 128 rows 1 held 4 ...".
 std::string ToText(const KernelVariant& variant);

@@ -1,9 +1,8 @@
 #ifndef KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 #define KILN_COMPILER_SCHEDULE_REDUCE_OPS_H_
 
-// Facts about reductions that the cost model and the writers of kernels share: how many
-// floats a sum adds before it continues with a double, the sizes of accumulators, and
-// where partial results lie in the workspace.
+// Facts about reductions that the cost model and the writers of kernels share: the sizes
+// of accumulators, and where partial results lie in the workspace.
 
 #include <cstdint>
 
@@ -11,10 +10,6 @@
 #include "compiler/loop/scalar_expr.h"
 
 namespace kiln {
-
-// The most floats that a CUDA thread adds before it continues with a double. Adding that
-// many loses a few units in a float's last place.
-inline constexpr int64_t kMostFloatsAdded = 512;
 
 // Whether a scan on CUDA carries its running value as a double.
 inline bool IsCarriedAsDouble(const ScalarNode& scan) {

@@ -6,6 +6,7 @@
 #include "compiler/schedule/candidate_sizes.h"
 #include "compiler/schedule/column_candidates.h"
 #include "compiler/schedule/column_sums.h"
+#include "compiler/schedule/finish_variant.h"
 #include "compiler/schedule/scan_candidates.h"
 #include "compiler/schedule/tile_accesses.h"
 #include "compiler/schedule/tile_walks.h"
@@ -340,10 +341,7 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
-}  // namespace
-
-std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
-                                         int64_t max_row) {
+std::vector<KernelVariant> Unfinished(const NestCosts& costs, int64_t max_row) {
   std::vector<KernelVariant> out;
   if (costs.target().kind == TargetKind::kCpu) {
     AddCpu(costs, out);
@@ -377,6 +375,15 @@ std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
     out.push_back(CudaSerial{});
     out.push_back(CudaSerial{.threads = 64});
   }
+  return out;
+}
+
+}  // namespace
+
+std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
+                                         int64_t max_row) {
+  std::vector<KernelVariant> out = Unfinished(costs, max_row);
+  for (KernelVariant& variant : out) FinishVariant(costs, variant);
   return out;
 }
 

@@ -8,8 +8,8 @@
 namespace kiln {
 
 // The variants to price for the nest of `costs` on its target, in a fixed order.
-// Fields that follow from the others (ConfigSpace fills them in) have their
-// defaults. At least one; some may not fit (Price.fits).
+// `blocks` and `alone`, which ConfigSpace sets, have their defaults. At least one; some
+// may not fit (Price.fits).
 //
 //   max_row  how many elements of a row may be kept in registers between passes;
 //            0: as many as fit

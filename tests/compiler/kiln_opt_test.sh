@@ -31,7 +31,7 @@ END
 expect 0 '%amax = amax\(' rows.ir --emit=graph
 expect 0 '^  nest amax \[i0 in s0, reduce i1 in 8\]' rows.ir --emit=loops
 expect 0 '^  kernel kiln_red_fused_add_amax_div_exp_sub_sum_0 cpu rows accumulators 1 block 4096 grain 16384 \{$' rows.ir --emit=kernels
-expect 0 '^  kernel kiln_per_fused_add_amax_div_exp_sub_sum_0 cuda rows vector [24] lanes .* held [1-9].* parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks [0-9]+ alone [01] \{$' \
+expect 0 '^  kernel kiln_per_fused_add_amax_div_exp_sub_sum_0 cuda rows vector [24] lanes .* held [1-9].* parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks [0-9]+ alone [01] whole (0|40) floats 0 once 0 branch 0 joined 0 \{$' \
   rows.ir --emit=kernels --target=sm_90
 expect 0 '^  launch k0 grid \[' rows.ir --emit=plan
 expect 0 'void kiln_red_fused_' rows.ir --emit=cpu
@@ -75,7 +75,7 @@ graph @open(N in [2, 100000000] = 512)(%x: f32[64, N]) -> (%y) {
   %y = _softmax(%x, 1, false)
 }
 END
-"$OPT" open.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.* cluster [0-9]* blocks [0-9]* alone [01]\).*/\1/p' > open_star.txt
+"$OPT" open.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.* cluster [0-9]* blocks [0-9]* alone [01] .* joined [0-9]*\).*/\1/p' > open_star.txt
 grep -q '^cuda rows .* held [1-9]' open_star.txt || fail "expected rows in registers in: $(cat open_star.txt)"
 expect 0 "^  kernel kiln_per_fused_amax_div_exp_sub_sum_0 $(cat open_star.txt) \{$" open.ir --emit=kernels --target=sm_90
 

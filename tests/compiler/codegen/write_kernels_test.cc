@@ -34,7 +34,7 @@ TEST(WriteKernels, LayersThatDrawFromOtherStreamsShareAKernel) {
   for (const auto& [target, variant] :
        {std::pair("sm_90",
                   "cuda points vector 1 unroll 1 threads 256 peel 0 blocks 512 "
-                  "alone 0"),
+                  "alone 0 whole 0"),
         std::pair("x86-64-v3",
                   "cpu points block 4096 interior 0 grain 16384")}) {
     const auto plan = ParseKernelPlan(absl::StrCat(
@@ -73,7 +73,7 @@ TEST(WriteKernels, AssertionsOfOtherTextsAreOtherKernels) {
   for (const auto& [target, variant] :
        {std::pair("sm_90",
                   "cuda points vector 1 unroll 1 threads 256 peel 0 blocks 512 "
-                  "alone 0"),
+                  "alone 0 whole 0"),
         std::pair("x86-64-v3",
                   "cpu points block 4096 interior 0 grain 16384")}) {
     const auto plan = ParseKernelPlan(absl::StrCat(
@@ -101,7 +101,7 @@ std::string Doubles(absl::string_view label, absl::string_view origin,
                     absl::string_view from, absl::string_view to) {
   return absl::StrCat("  kernel ", label,
                       " cuda points vector 1 unroll 1 threads 256 peel 0 "
-                      "blocks 512 alone 0 {\n    nest ",
+                      "blocks 512 alone 0 whole 0 {\n    nest ",
                       origin, " [i0 in 64] {\n      t0 = load f32 ", from,
                       "[i0]\n      t1 = add f32 t0, t0\n      ", to,
                       "[i0] = t1\n    }\n  }\n");

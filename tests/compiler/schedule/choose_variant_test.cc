@@ -35,7 +35,7 @@ constexpr char kHeader[] = R"(plan @g(s0 in [1, 100] hint 8) {
 
 // Two reductions, of which the second is of pairs.
 constexpr char kRows[] =
-    R"(  kernel k_rows cuda rows vector 4 lanes 128 rows 2 held 0 hold_costly 0 unroll 4 parts 3 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 {
+    R"(  kernel k_rows cuda rows vector 4 lanes 128 rows 2 held 0 hold_costly 0 unroll 4 parts 3 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 whole 0 floats 512 once 0 branch 0 joined 0 {
     nest sum+argmax [i0 in 5, reduce i1 in 1000] {
       t0 = load f32 x[1000*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -47,7 +47,7 @@ constexpr char kRows[] =
   }
 )";
 constexpr char kColumns[] =
-    R"(  kernel k_columns cuda columns vector 4 across 4 down 16 unroll 1 parts 2 peel 0 {
+    R"(  kernel k_columns cuda columns vector 4 across 4 down 16 unroll 1 parts 2 peel 0 whole 0 floats 512 {
     nest sum [i0 in 70, reduce i1 in 1000] {
       t0 = load f32 x[i0 + 70*i1]
       t1 = reduce f32 t0 by sum
@@ -56,7 +56,7 @@ constexpr char kColumns[] =
   }
 )";
 constexpr char kOpenColumns[] =
-    R"(  kernel k_open cuda columns vector 1 across 32 down 8 unroll 1 parts 4 peel 0 {
+    R"(  kernel k_open cuda columns vector 1 across 32 down 8 unroll 1 parts 4 peel 0 whole 0 floats 512 {
     nest sum [i0 in s0, reduce i1 in 1000] {
       t0 = load f32 w[s0*i1 + i0]
       t1 = reduce f32 t0 by sum
@@ -65,7 +65,7 @@ constexpr char kOpenColumns[] =
   }
 )";
 constexpr char kWhole[] =
-    R"(  kernel k_whole cuda rows vector 4 lanes 128 rows 2 held 0 hold_costly 0 unroll 4 parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 {
+    R"(  kernel k_whole cuda rows vector 4 lanes 128 rows 2 held 0 hold_costly 0 unroll 4 parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 whole 0 floats 512 once 0 branch 0 joined 0 {
     nest sum [i0 in 5, reduce i1 in 1000] {
       t0 = load f32 x[1000*i0 + i1]
       t1 = reduce f32 t0 by sum

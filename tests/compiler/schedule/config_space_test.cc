@@ -246,7 +246,8 @@ TEST(ChooseVariants, ADecisionComesBeforeMemoryIsPlaced) {
 
   const std::string whole =
       "cuda rows vector 4 lanes 1024 rows 1 held 0 hold_costly 0 unroll 4 "
-      "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 1";
+      "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 1"
+      " whole 0 floats 512 once 0 branch 0 joined 0";
   const KernelPlan plan = PlanWith(graph, EnvOf("sm_90", {{key, whole}}));
   const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
   EXPECT_EQ(ToText(kernel.variant), whole);

@@ -22,7 +22,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
   tmp a : f32[s0] at 0 bytes 64
   tmp b : f32[s0] at 64 bytes 64
   out y : f32[4*s0]
-  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 {
+  kernel sum cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 whole 0 floats 0 once 0 branch 0 joined 0 {
     nest sum [i0 in s0, reduce i1 in 4] {
       t0 = load f32 x[4*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -30,7 +30,7 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
       b[i0] = t1
     }
   }
-  kernel add cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0 {
+  kernel add cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0 whole 0 {
     nest add [i0 in s0, i1 in 4] {
       t0 = load f32 a[i0]
       t1 = load f32 b[i0]
@@ -46,6 +46,12 @@ constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
   arena 128 bytes, peak live 128
 }
 )";
+
+// The variant of its first kernel.
+constexpr char kRows[] =
+    "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 parts 1 "
+    "peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 whole 0 floats 0 "
+    "once 0 branch 0 joined 0";
 
 // kTwoKernels with one change.
 std::string Changed(absl::string_view from, absl::string_view to) {
@@ -110,8 +116,8 @@ TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
            BadText{"rows 2 held 8", "held 8",
                    "line 6 column 42: found 'held 8 hold_costly 1 unroll 1 ', "
                    "expected 'rows'"},
-           BadText{"alone 0 {", "alone 0 workspace a q {",
-                   "line 6 column 152: found 'q {', expected a buffer that is "
+           BadText{"joined 0 {", "joined 0 workspace a q {",
+                   "line 6 column 194: found 'q {', expected a buffer that is "
                    "declared above"},
            BadText{
                "load f32 a[i0]", "load f32 q[i0]",
@@ -169,25 +175,26 @@ TEST(KernelPlanVerifier, P5VariantsHaveNumbersInRange) {
         std::pair("parts 1", "parts 0"), std::pair("peel 0", "peel -1"),
         std::pair("axis 0", "axis 1"), std::pair("axis 0", "axis -1"),
         std::pair("edge 32", "edge 0"),
-        std::pair("cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0",
+        std::pair("cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0 "
+                  "whole 0",
                   "cpu tiles axis 1 rows 64 columns 64 grain 16384")}) {
     ExpectBreaks("K5", Changed(from, to));
   }
   // A row of twice as many groups as there are places.
   ExpectBreaks("K5", Changed("reduce i1 in 4]", "reduce i1 in 4096]"));
   // All that a block may have, and none kept in registers.
-  ExpectReadsBack(Changed("lanes 64 rows 2 held 8", "lanes 512 rows 2 held 0"));
+  ExpectReadsBack(absl::StrReplaceAll(
+      kTwoKernels, {{"lanes 64 rows 2 held 8", "lanes 512 rows 2 held 0"},
+                    {"floats 0", "floats 512"}}));
 }
 
 TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
-  constexpr char kRows[] =
-      "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
-      "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0";
   constexpr char kTiles[] =
-      "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0";
+      "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0 whole 0";
   for (const char* points :
-       {"cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 alone 0",
-        "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0",
+       {"cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 alone 0 "
+        "whole 0",
+        "cuda tiles axis 0 edge 32 depth 32 vector 1 across 1 peel 0 whole 0",
         "cpu points block 4096 interior 0 grain 16384",
         "cpu tiles axis 0 rows 64 columns 64 grain 16384"}) {
     ExpectBreaks("K6", Changed(kRows, points));
@@ -195,8 +202,10 @@ TEST(KernelPlanVerifier, P6ReductionsAndPointsAreMappedAsSuch) {
   }
   for (const char* reduction :
        {"cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 0 unroll 1 "
-        "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0",
-        "cuda columns vector 1 across 32 down 8 unroll 1 parts 1 peel 0",
+        "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 "
+        "whole 0 floats 0 once 0 branch 0 joined 0",
+        "cuda columns vector 1 across 32 down 8 unroll 1 parts 1 peel 0 whole "
+        "0 floats 512",
         "cuda serial threads 256 blocks 512",
         "cpu rows accumulators 2 block 4096 grain 16384",
         "cpu columns strip 4 block 256 unroll 4 grain 16384"}) {
@@ -216,14 +225,14 @@ constexpr char kCombined[] = R"(plan @g() {
   in x : f32[8] index 0
   in y : f32[3] index 1
   kernel kiln_for_fused_exp_0 {
-    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 {
+    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 whole 0 {
       nest exp [i0 in 8] {
         t0 = load f32 x[i0]
         t1 = exp f32 t0
         x[i0] = t1
       }
     }
-    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 {
+    part cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 whole 0 {
       nest exp [i0 in 3] {
         t0 = load f32 y[i0]
         t1 = exp f32 t0
@@ -231,7 +240,7 @@ constexpr char kCombined[] = R"(plan @g() {
       }
     }
   }
-  kernel kiln_poi_fused_neg_1 cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 alone 0 {
+  kernel kiln_poi_fused_neg_1 cuda points vector 4 unroll 1 threads 256 peel 0 blocks 512 alone 0 whole 0 {
     nest neg [i0 in 8] {
       t0 = load f32 x[i0]
       t1 = neg f32 t0
@@ -252,12 +261,13 @@ TEST(KernelPlanVerifier, PartsThatMeetAreNotedByTheirRule) {
   for (const auto& [from, to] :
        {std::pair("load f32 y[i0]", "load f32 x[i0]"),
         std::pair("        y[i0] = t1", "        x[i0] = t1"),
-        std::pair(
-            "threads 256 peel 0 blocks 0 alone 0 {\n      nest exp [i0 in 3]",
-            "threads 128 peel 0 blocks 0 alone 0 {\n      nest exp [i0 in 3]"),
+        std::pair("threads 256 peel 0 blocks 0 alone 0 whole 0 {\n      nest "
+                  "exp [i0 in 3]",
+                  "threads 128 peel 0 blocks 0 alone 0 whole 0 {\n      nest "
+                  "exp [i0 in 3]"),
         std::pair(
             "cuda points vector 4 unroll 1 threads 256 peel 0 blocks 0 alone 0 "
-            "{\n      "
+            "whole 0 {\n      "
             "nest exp [i0 in 3]",
             "cpu points block 4096 interior 0 grain 16384 {\n      nest "
             "exp [i0 in 3]")}) {
@@ -270,12 +280,16 @@ TEST(KernelPlanVerifier, PartsThatMeetAreNotedByTheirRule) {
   }
 }
 
+constexpr char kSharedRows[] =
+    "cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 "
+    "peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 whole 0 floats 512 "
+    "once 0 branch 0 joined 0";
 constexpr char kShared[] = R"(plan @g() {
   in x : f32[524288] index 0
   out y : f32[2]
   counters counters : i32[1]
   tmp partials : u8[64] at 0 bytes 64
-  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 workspace partials counters {
+  kernel sum cuda rows vector 4 lanes 256 rows 1 held 0 hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0 whole 0 floats 512 once 0 branch 0 joined 0 workspace partials counters {
     nest sum [i0 in 2, reduce i1 in 262144] {
       t0 = load f32 x[262144*i0 + i1]
       t1 = reduce f32 t0 by sum
@@ -305,26 +319,44 @@ TEST(KernelPlanVerifier, P8AWorkspaceGoesWithSharedOuterPoints) {
   };
   ExpectBreaks("K8", changed(" workspace partials counters", ""));
   ExpectBreaks("K8", changed("parts 8", "parts 1"));
-  ExpectBreaks("K8", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-                             "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 "
-                             "stretch 0 cluster 1 blocks 0 alone 0",
-                             "cuda serial threads 256 blocks 512"));
+  ExpectBreaks("K8",
+               changed(kSharedRows, "cuda serial threads 256 blocks 512"));
   ExpectBreaks("K8", Changed("parts 1", "parts 2"));
   ExpectBreaks("K9", Changed("stretch 0", "stretch 5"));
   ExpectBreaks("K10",
                Changed("cluster 1", "cluster 2"));  // of two rows a block
-  ExpectBreaks(
-      "K11", changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-                     "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
-                     "cluster 1 blocks 0 alone 0",
-                     "cuda scans vector 4 lanes 256 rows 2 peel 0 unroll 1 "
-                     "parts 8 blocks 0"));
-  ExpectReadsBack(
-      changed("cuda rows vector 4 lanes 256 rows 1 held 0 "
-              "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
-              "cluster 1 blocks 0 alone 0",
-              "cuda columns vector 1 across 4 down 32 unroll 1 "
-              "parts 8 peel 0"));
+  ExpectBreaks("K11",
+               changed(kSharedRows,
+                       "cuda scans vector 4 lanes 256 rows 2 peel 0 unroll 1 "
+                       "parts 8 blocks 0 whole 0"));
+  ExpectReadsBack(changed(kSharedRows,
+                          "cuda columns vector 1 across 4 down 32 unroll 1 "
+                          "parts 8 peel 0 whole 0 floats 512"));
+}
+
+TEST(KernelPlanVerifier, NumbersThatFollowFromOthersFitThem) {
+  const auto shared = [](absl::string_view floats) {
+    return absl::StrReplaceAll(kShared, {{"floats 512", floats}});
+  };
+  // A step of four groups adds 16 floats.
+  for (const char* whole_steps : {"floats 16", "floats 48", "floats 1024"})
+    ExpectReadsBack(shared(whole_steps));
+  for (const char* parts : {"floats 0", "floats 8", "floats 500"})
+    ExpectBreaks("K17", shared(parts));
+  // A held row is one block, nothing of it is staged, and it has no sums to join.
+  for (const auto& [from, to] :
+       {std::pair("floats 0", "floats 512"), std::pair("once 0", "once 1"),
+        std::pair("branch 0", "branch 2"), std::pair("joined 0", "joined 1")}) {
+    ExpectBreaks("K17", Changed(from, to));
+  }
+  ExpectReadsBack(Changed("branch 0", "branch 1"));
+  const auto staged = [](absl::string_view once) {
+    return absl::StrReplaceAll(kTwoKernels,
+                               {{"stages 0", "stages 1"}, {"once 0", once}});
+  };
+  ExpectReadsBack(staged("once 0"));
+  ExpectReadsBack(staged("once 1"));
+  ExpectBreaks("K17", staged("once 2"));
 }
 
 TEST(KernelPlanVerifier, ProductsAreOfMatrices) {
@@ -334,7 +366,7 @@ TEST(KernelPlanVerifier, ProductsAreOfMatrices) {
   in w : bf16[2048] index 1
   out y : f32[8192]
   kernel mm cuda products tiles )",
-                        tiles, R"( strips 2 down 2 across 2 {
+                        tiles, R"( strips 2 down 2 across 2 whole 40 {
     nest mm [i0 in 64, i1 in 128, reduce i2 in 16] {
       t0 = load bf16 x[16*i0 + i2]
       t1 = cast f32 t0
@@ -363,12 +395,10 @@ TEST(KernelPlanVerifier, ProductsAreOfMatrices) {
 
 TEST(KernelPlanVerifier, RowsOfPeeledColumnsAlignInTurn) {
   const auto with = [](absl::string_view variant) {
-    return Changed(
-        "cuda rows vector 4 lanes 64 rows 2 held 8 hold_costly 1 unroll 1 "
-        "parts 1 peel 0 stages 0 stretch 0 cluster 1 blocks 0 alone 0",
-        variant);
+    return Changed(kRows, variant);
   };
-  constexpr absl::string_view kRest = " unroll 1 parts 1 peel 1";
+  constexpr absl::string_view kRest =
+      " unroll 1 parts 1 peel 1 whole 40 floats 512";
   ExpectReadsBack(
       with(absl::StrCat("cuda columns vector 4 across 8 down 16", kRest)));
   for (const absl::string_view broken :
@@ -377,14 +407,14 @@ TEST(KernelPlanVerifier, RowsOfPeeledColumnsAlignInTurn) {
     ExpectBreaks("K14", with(absl::StrCat(broken, kRest)));
   }
   ExpectBreaks("K5", with("cuda columns vector 4 across 128 down 8 unroll 1 "
-                          "parts 1 peel 1"));
+                          "parts 1 peel 1 whole 40 floats 512"));
 }
 
 constexpr char kTransposes[] = R"(plan @g() {
   in x : i16[9999] index 0
   in y : i16[9999] index 1
   out z : i16[9999]
-  kernel most cuda tiles axis 0 edge 64 depth 32 vector 8 across 8 peel 1 {
+  kernel most cuda tiles axis 0 edge 64 depth 32 vector 8 across 8 peel 1 whole 40 {
     nest maximum [i0 in 99, i1 in 101] {
       t0 = load i16 x[101*i0 + i1]
       t1 = load i16 y[i0 + 99*i1]
@@ -425,10 +455,7 @@ TEST(KernelPlanVerifier, ATallyHasAThreadForEachValue) {
   const auto with = [](absl::string_view variant) {
     return absl::StrReplaceAll(
         kShared, {{"t1 = reduce f32 t0 by sum", "t1 = tally i32 t0 number 64"},
-                  {"cuda rows vector 4 lanes 256 rows 1 held 0 "
-                   "hold_costly 0 unroll 4 parts 8 peel 0 stages 0 stretch 0 "
-                   "cluster 1 blocks 0 alone 0",
-                   variant}});
+                  {kSharedRows, variant}});
   };
   ExpectBreaks("K12", with("cuda tallies threads 32 run 4 values 64 alone 0"));
   ExpectBreaks("K12",

@@ -1,0 +1,56 @@
+#include "compiler/schedule/finish_variant.h"
+
+#include <algorithm>
+
+#include "compiler/schedule/held_rows.h"
+#include "compiler/schedule/matrix_product.h"
+
+namespace kiln {
+namespace {
+
+// Shared memory for the sums of a block's rows, where none is staged: with as much
+// a multiprocessor still holds as many blocks as registers let it.
+constexpr int64_t kSharedForSums = 16384;
+
+// As many groups as the staged rows leave room for, which are done with by then.
+int JoinedGroups(const NestCosts& costs, const CudaRows& v) {
+  if (v.stretch == 0 || v.rows == 1) return 0;
+  const NestFacts& facts = costs.facts();
+  const Vectors vectors =
+      MakeVectors(costs.nest(), facts, costs.buffers(), costs.shapes(),
+                  facts.num_axes - 1, v.vector, v.peel != 0);
+  const int64_t staged = StagedRowsOf(v, costs.nest(), facts, vectors,
+                                      RowPasses(v, costs.nest(), facts))
+                             .bytes;
+  const int64_t each = SumBytesOfGroup(v, costs.nest(), costs.buffers());
+  return static_cast<int>(
+      std::clamp<int64_t>(std::max(staged, kSharedForSums) / each, 1, v.held));
+}
+
+// Without `peel` groups are whole.
+template <typename Variant>
+void Finish(const NestCosts&, Variant& v) {
+  if constexpr (requires {
+                  v.whole;
+                  v.peel;
+                })
+    v.whole = v.peel != 0 ? kMostWritten : 0;
+}
+
+void Finish(const NestCosts& costs, CudaRows& v) {
+  v.whole = v.peel != 0 ? kMostWritten : 0;
+  v.floats = v.held == 0 ? kMostFloatsAdded : 0;
+  v.once = v.stages > 0;
+  v.branch = v.stretch > 0;
+  v.joined = JoinedGroups(costs, v);
+}
+
+void Finish(const NestCosts&, CudaProducts& v) { v.whole = kMostWritten; }
+
+}  // namespace
+
+void FinishVariant(const NestCosts& costs, KernelVariant& variant) {
+  std::visit([&](auto& v) { Finish(costs, v); }, variant);
+}
+
+}  // namespace kiln
