@@ -1,8 +1,9 @@
-// kiln-worker: one compile process. Requests come in frames on descriptor 3 and
-// are answered one at a time, in order (proto/worker.proto), in a jail that is
-// shut before the first is read (enter_jail.h). Ends with 0 when the stream ends,
-// with 1 when what comes is not a request, with 2 without a jail, with 3 when the
-// host compiler was replaced meanwhile.
+// kiln-worker: one compile process. It reads requests as frames on descriptor 3 and
+// answers them one at a time, in order (proto/worker.proto). It enters its jail before it
+// reads the first one (enter_jail.h).
+//
+// Exit status: 0 at the end of the stream; 1 for bytes that are not a request; 2 without
+// a jail; 3 when the host compiler was replaced.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ std::string Environment(const char* name, const char* otherwise) {
   return value != nullptr ? value : otherwise;
 }
 
-// Memory of a measurement, given back with it.
+// The memory of one measurement; frees it at the end.
 class TimedBuffers {
  public:
   explicit TimedBuffers(Device& device) : device_(device) {}
@@ -58,7 +59,7 @@ class TimedBuffers {
   TimedBuffers(const TimedBuffers&) = delete;
   TimedBuffers& operator=(const TimedBuffers&) = delete;
 
-  // More memory, each byte of it `byte`.
+  // Allocates `bytes` more and sets each byte to `byte`.
   absl::Status Add(int64_t bytes, uint8_t byte) {
     ASSIGN_OR_RETURN(void* const memory,
                      device_.allocator().Allocate(bytes, nullptr));
@@ -75,7 +76,7 @@ class TimedBuffers {
   std::vector<int64_t> bytes_;
 };
 
-// A call as the runtime reads it, over a TimedCall that outlives it.
+// A call in the runtime's form. It refers to the TimedCall, which must outlive it.
 struct ReadCall {
   explicit ReadCall(const TimedCall& call) {
     for (const auto& operand : call.inputs) inputs.push_back(View(operand));
@@ -119,8 +120,8 @@ int64_t BytesOf(const TimedCall::Operand& operand) {
   return (last + 1) * SizeInBytes(operand.dtype);
 }
 
-// Times kernels and library calls with the runtime's devices, opened when first
-// needed.
+// Times kernels and library calls on the runtime's devices. A device is opened when it
+// is first needed.
 class RuntimeStopwatch final : public Stopwatch {
  public:
   explicit RuntimeStopwatch(std::vector<std::string> folders)
@@ -181,15 +182,15 @@ class RuntimeStopwatch final : public Stopwatch {
 
  private:
   static constexpr int kWarmRuns = 3;
-  // Work of one run: at least, and of work that takes microseconds, so that what begins
-  // and ends a run is little beside it.
+  // How many launches one run has. Runs of short kernels have many, about kRun of work,
+  // so that starting a run and waiting for its end take little of the time.
   static constexpr int kLeastLaunches = 5;
   static constexpr int kMostLaunches = 20;
   static constexpr absl::Duration kRun = absl::Microseconds(400);
 
   using Put = absl::FunctionRef<absl::Status(Stream)>;
 
-  // The median of the time that `put` takes, which puts work on a stream.
+  // The median time of the work that `put` puts on a stream, in seconds.
   static absl::StatusOr<double> Time(Device& device, int repeats, Put put) {
     ASSIGN_OR_RETURN(const auto stream, device.MakeStream());
     RETURN_IF_ERROR(device.Synchronize(nullptr));  // the memory is filled
@@ -222,9 +223,9 @@ class RuntimeStopwatch final : public Stopwatch {
     return seconds[seconds.size() / 2];
   }
 
-  // The work as one launch, so that the host, which takes longer to call a library
-  // than to launch a kernel, is in no time. Null where the device captures nothing, or
-  // not this work: then it is put piece by piece.
+  // The work captured as one launch, so that the time on the host is not measured: a
+  // library call takes longer there than a kernel launch. Null if the device cannot
+  // capture this work; then its launches are put on the stream one by one.
   static std::unique_ptr<CapturedGraph> Captured(Device& device, int launches,
                                                  Put put, Stream stream) {
     if (!device.BeginCapture(stream).ok()) return nullptr;
@@ -239,7 +240,8 @@ class RuntimeStopwatch final : public Stopwatch {
     if (call.kind != TargetKind::kCuda) {
       return MakeError(
           ErrorReason::kUnsupportedOp,
-          absl::StrCat(call.name, ": on the CPU libraries leave no choice"));
+          absl::StrCat(call.name,
+                       ": CPU libraries offer no choice of algorithms"));
     }
     RETURN_IF_ERROR(DeviceFor(call.kind, call.target).status());
     if (cuda_externs_ == nullptr)
@@ -247,7 +249,7 @@ class RuntimeStopwatch final : public Stopwatch {
     return cuda_externs_.get();
   }
 
-  // NO_DEVICE also when the device can't run what is meant for `name`.
+  // NO_DEVICE also if the device cannot run code for the target `name`.
   absl::StatusOr<Device*> DeviceFor(TargetKind kind, const std::string& name) {
     wire::Target target;
     Device* device = nullptr;
@@ -304,13 +306,14 @@ int Serve() {
     if (!request.ParseFromString(*bytes)) return 1;
     const wire::WorkReply reply = AnswerWork(bench, request);
     if (bench.host->Replaced()) {
-      std::fprintf(stderr,
-                   "kiln-worker: the host compiler is not the one that the "
-                   "first reply told of; the next worker tells of it\n");
+      std::fprintf(
+          stderr,
+          "kiln-worker: the host compiler was replaced since the first "
+          "reply; exiting, the next worker will report the new one\n");
       return 3;
     }
     if (!WriteFrame(kSocketFd, reply.SerializeAsString()).ok()) return 0;
-    TakeLowestPriority();  // its hello is out
+    TakeLowestPriority();  // only the hello, the first reply, was urgent
   }
 }
 

@@ -87,7 +87,9 @@ absl::StatusOr<Measurement> MeasureCall(const LibraryCall& call,
   if (choices.empty()) {
     return MakeError(
         ErrorReason::kUnsupportedOp,
-        absl::StrCat("measure ", key, ": the library names no algorithm"));
+        absl::StrCat(
+            "measure ", key,
+            ": the library lists no algorithm, expected at least one"));
   }
   timed.attributes.push_back({"algorithm", std::string()});
   return MeasureChoices(key, choices, [&](size_t i) {

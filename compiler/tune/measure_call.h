@@ -10,22 +10,24 @@
 
 namespace kiln {
 
-// The algorithms that a measurement compares at most.
+// The most algorithms that one measurement compares.
 inline constexpr int kMostAlgorithmsMeasured = 12;
 
-// The library call of `plan` that decisions under `key` are for (choose_algorithm.h):
-// the first that has it, or null.
+// The first library call of `plan` whose tuning key (choose_algorithm.h) is `key`, or
+// null if there is none.
 const LibraryCall* CallOfKey(const KernelPlan& plan, const Target& target,
                              absl::string_view key);
 
-// `call` of `plan` as the stopwatch takes it, symbols at their hints.
+// Describes `call` of `plan` to a stopwatch, with symbols at their hints.
 TimedCall TimedCallOf(const LibraryCall& call, const KernelPlan& plan,
                       const Target& target);
 
-// Times `call` of `plan` with each algorithm, symbols at their hints. Without
-// choices: the first that the library names, its own first choice among them.
+// Times `call` of `plan` with each algorithm in `options.choices`, with symbols at
+// their hints. If there are no choices, it times the first kMostAlgorithmsMeasured that
+// the library lists; the library's own choice is the first of these.
 //
-// Errors: those of `stopwatch`, with the key and the algorithm in front.
+// Errors: UNSUPPORTED_OP if the library lists no algorithm; those of `stopwatch`,
+// prefixed with the key and the algorithm.
 absl::StatusOr<Measurement> MeasureCall(
     const LibraryCall& call, const KernelPlan& plan, const Target& target,
     absl::string_view key, const MeasureOptions& options, Stopwatch& stopwatch);

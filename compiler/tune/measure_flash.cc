@@ -15,7 +15,7 @@
 namespace kiln {
 namespace {
 
-// The kernel alone, with the sums that it needs.
+// A plan of this kernel alone, with the workspaces that it needs.
 KernelPlan PlanOfOne(const KernelPlan& plan, const FlashKernel& kernel) {
   KernelPlan one;
   one.name = plan.name;

@@ -11,16 +11,16 @@
 
 namespace kiln {
 
-// The attention kernel of `plan` (PlanNests) that decisions under `key` are for: the
-// first that has it. Null when there is none.
+// The first attention kernel of `plan` (PlanNests) whose tuning key is `key`, or null
+// if there is none.
 const FlashKernel* FlashOfKey(const KernelPlan& plan, const Target& target,
                               absl::string_view key);
 
-// Writes the kernel in each mapping, builds all and times them, with symbols at their
-// hints. Without choices: FlashConfigs.
+// Generates, builds and times the kernel in each mapping in `options.choices`, with
+// symbols at their hints. If there are no choices, it times those of FlashConfigs.
 //
-// Errors: BAD_OPTION for a choice that is no mapping of the kernel; those of
-// `toolchain` and `stopwatch`, with the key and the mapping in front.
+// Errors: BAD_OPTION for a choice that is not a mapping of the kernel; those of
+// `toolchain` and `stopwatch`, prefixed with the key and the mapping.
 absl::StatusOr<Measurement> MeasureFlash(
     const FlashKernel& kernel, const KernelPlan& plan, const Target& target,
     absl::string_view key, const MeasureOptions& options, Toolchain& toolchain,

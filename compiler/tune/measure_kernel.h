@@ -14,23 +14,24 @@
 
 namespace kiln {
 
-// The kernel of `plan` (PlanNests) that decisions under `key` are for: the first
-// that has it. BAD_OPTION when there is none.
+// The first kernel of `plan` (PlanNests) whose tuning key is `key`. BAD_OPTION if there
+// is none.
 absl::StatusOr<const PlannedKernel*> KernelOfKey(const KernelPlan& plan,
                                                  const PassEnv& env,
                                                  absl::string_view key);
 
-// `kernel` of `plan` alone, in the given configuration, with the workspace that
-// it needs there.
+// A plan of `kernel` alone, in the given configuration, with the workspaces that it
+// needs. `kernel` is one of `plan`.
 KernelPlan PlanOfOne(const KernelPlan& plan, const PlannedKernel& kernel,
                      const KernelConfig& config);
 
-// Writes the kernel of `key` in each configuration, builds all and times them,
-// with symbols at their hints. Without choices: ConfigSpace::WorthMeasuring.
+// Generates, builds and times the kernel of `key` in each configuration in
+// `options.choices`, with symbols at their hints. If there are no choices, it times
+// those of ConfigSpace::WorthMeasuring.
 //
-// Errors: of KernelOfKey; BAD_OPTION for a choice that is no configuration of
-// the kernel; those of `toolchain` and `stopwatch`, with the key and the
-// configuration in front.
+// Errors: those of KernelOfKey; BAD_OPTION for a choice that is not a configuration of
+// the kernel; those of `toolchain` and `stopwatch`, prefixed with the key and the
+// configuration.
 absl::StatusOr<Measurement> MeasureKernel(
     const KernelPlan& plan, const PassEnv& env, absl::string_view key,
     const MeasureOptions& options, Toolchain& toolchain, Stopwatch& stopwatch);

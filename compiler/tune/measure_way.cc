@@ -26,14 +26,14 @@ absl::StatusOr<std::vector<StepWay>> Chosen(
       if (way.name == choice) chosen.push_back(way);
     if (chosen.size() > before) continue;
     return MakeError(ErrorReason::kBadOption,
-                     absl::StrCat("measure ", key, ": no way of it is \"",
+                     absl::StrCat("measure ", key, ": the step has no way \"",
                                   absl::CEscape(choice), "\""));
   }
   return chosen;
 }
 
-// What a way that a step has without a decision may save beside its own time. Kernels of
-// ours are fused with their neighbours, which spares a launch.
+// What the step's default way may save beyond its own time: generated kernels are fused
+// with their neighbours, which saves a launch.
 double SecondsSaved(const StepWay& way) {
   const bool own = std::all_of(
       way.plan.steps.begin(), way.plan.steps.end(),
@@ -41,16 +41,16 @@ double SecondsSaved(const StepWay& way) {
   return own ? kLaunchNs * 1e-9 : 0;
 }
 
-// How often all ways are timed, one after another: clocks that rise meanwhile, and what
-// else the device does, are then the same for all of them. One way alone needs no turns.
+// All ways are timed one after another, this often. So changes of the device's clock, and
+// other work on it, affect all of them alike. A single way needs only one turn.
 constexpr int kTurns = 3;
 
-// A way and what its turns took.
+// A way and its time in each turn.
 struct TimedWay {
   std::string name;
   absl::StatusOr<TimedPlan> plan;
   std::vector<double> seconds;
-  absl::Status failed;  // of the build, or the first turn that did
+  absl::Status failed;  // the error of its build, or of its first failed turn
 
   double Median() const {
     std::vector<double> sorted = seconds;
@@ -87,8 +87,8 @@ std::vector<TimedWay> TimeInTurns(const std::vector<StepWay>& ways,
   return timed;
 }
 
-// The difference that another way than the first must make: what the first saves beside
-// its time, and more than either's turns differ.
+// The seconds that another way must save to replace the first: what the first saves
+// beyond its own time, or the spread of the turns of either, whichever is the most.
 double LeastSaved(const StepWay& first, const std::vector<TimedWay>& timed) {
   const auto best = std::min_element(timed.begin(), timed.end(),
                                      [](const TimedWay& a, const TimedWay& b) {
@@ -125,7 +125,9 @@ absl::StatusOr<Measurement> MeasureWay(LoopProgram program, const PassEnv& env,
   if (timed.empty()) {
     return MakeError(
         ErrorReason::kUnsupportedOp,
-        absl::StrCat("measure ", key, ": no library takes any way of it"));
+        absl::StrCat(
+            "measure ", key,
+            ": no library on this machine supports a way of this step"));
   }
   std::vector<std::string> names;
   bool none_failed = true;

@@ -11,18 +11,19 @@
 
 namespace kiln {
 
-// Takes a program as LowerGraph gives it, finds the step that decisions under `key` (one
-// that begins with kWayKey) are for, and times it alone in each of its ways: each is a
-// plan, whose kernels and calls are as the decisions of `env` name them. All are timed in
-// each of three turns, the medians of which are compared. What a step has without a
-// decision stays unless another way saves more than either's turns differ. What fusion
-// with its neighbours would save is not in these times: where a step is kernels of ours
-// without a decision, another way must save a launch too. Without choices: all ways that
-// the machine's libraries take.
+// Finds the step of `program` whose tuning key is `key` (it begins with kWayKey), and
+// times each way to compute that step alone. `program` is LowerGraph's. A way is a plan;
+// its kernels and library calls are tuned as the decisions in `env` say. If there are no
+// choices, all ways that the machine's libraries support are timed.
 //
-// Errors: BAD_OPTION when no step has the key, or for a choice that is none of its ways;
-// UNSUPPORTED_OP when no library takes any way; those of passes; those of `toolchain` and `stopwatch`, with the key and the way in
-// front.
+// Every way is timed in each of three turns, and the medians over the turns are
+// compared. The step's default way wins unless another saves more than the turns of
+// either differ. These times leave out what fusion with neighbours would save; so where
+// the default is generated kernels, another way must also save the time of a launch.
+//
+// Errors: BAD_OPTION if no step has the key, or for a choice that is not one of its
+// ways; UNSUPPORTED_OP if no library supports any way; those of passes; those of
+// `toolchain` and `stopwatch`, prefixed with the key and the way.
 absl::StatusOr<Measurement> MeasureWay(LoopProgram program, const PassEnv& env,
                                        absl::string_view key,
                                        const MeasureOptions& options,

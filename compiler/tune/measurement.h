@@ -11,10 +11,10 @@
 namespace kiln {
 
 struct MeasureOptions {
-  // In the words of the family: of kernels KernelConfig's text, of library calls
-  // the library's names. Empty: what is worth measuring.
+  // What to time: for a kernel the texts of its configurations (KernelConfig), for a
+  // library call the library's names of algorithms. Empty: whatever is worth measuring.
   std::vector<std::string> choices;
-  int repeats = 0;  // of each choice; 0: kUsualRepeats
+  int repeats = 0;  // runs of each choice; 0: kUsualRepeats
 };
 
 inline constexpr int kUsualRepeats = 21;
@@ -23,14 +23,16 @@ struct Measurement {
   std::string key;
   std::string choice;  // the winner
   std::vector<std::string> choices;
-  std::vector<double> seconds;  // medians, one a choice
+  std::vector<double> seconds;  // the median of each choice
 };
 
-// Times each choice, which must not be none. The winner is the first within 2% of
-// the best in the order of `choices`, so that noise does not move it from run to
-// run; the first of all if the best saves no more than `least_saved` seconds.
+// Times every choice and picks the winner. `choices` must not be empty.
 //
-// Errors: of `seconds_of`, with the key and the choice in front.
+// The winner is the first choice that is within 2% of the fastest, so that noise does
+// not change it from run to run. If the fastest saves at most `least_saved` seconds
+// over the first choice, the first choice wins.
+//
+// Errors: those of `seconds_of`, prefixed with the key and the choice.
 absl::StatusOr<Measurement> MeasureChoices(
     absl::string_view key, const std::vector<std::string>& choices,
     absl::FunctionRef<absl::StatusOr<double>(size_t)> seconds_of,

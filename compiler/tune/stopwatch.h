@@ -13,22 +13,22 @@
 
 namespace kiln {
 
-// A built kernel with all that it takes to launch it on fresh memory.
+// A built kernel with everything that is needed to launch it on new memory.
 struct TimedKernel {
   TargetKind kind = TargetKind::kCpu;
-  std::string target;  // what the image is for: "sm_90"
-  std::string image;   // of its unit
+  std::string target;  // the image's target: "sm_90"
+  std::string image;   // object code of the kernel's unit
   std::string symbol;
-  std::vector<int64_t> buffer_bytes;  // its buffers, in signature order
+  std::vector<int64_t> buffer_bytes;  // in signature order
   std::vector<int64_t> scalars;
-  // Signature order: i for buffer_bytes[i], ~i for scalars[i].
+  // The parameters in signature order: i for buffer_bytes[i], ~i for scalars[i].
   std::vector<int32_t> order;
   int64_t grid[3] = {1, 1, 1};
   uint32_t block[3] = {1, 1, 1};
   uint32_t shared_bytes = 0;
 };
 
-// A library call with all its numbers known, to be made on fresh memory.
+// A library call with all its sizes known, to be run on new memory.
 struct TimedCall {
   struct Operand {
     DType dtype = DType::kFloat32;
@@ -47,42 +47,43 @@ struct TimedCall {
   std::vector<Attribute> attributes;
 };
 
-// Variants whose medians differ by less count as equal.
+// Choices whose medians differ by less than this factor count as equally fast.
 inline constexpr double kTuningTie = 1.02;
 
-// Times kernels on a device. The tuner declares what it needs; only the
-// worker's main knows what gives it (the runtime).
+// Times kernels and library calls on a device. The tuner only knows this interface; the
+// worker's main implements it with the runtime's devices.
 class Stopwatch {
  public:
   virtual ~Stopwatch() = default;
 
-  // The median of `repeats` runs, in seconds, after runs that warm up. The
-  // memory is zero.
+  // Runs the kernel on zeroed memory, first a few times to warm up. Returns the median
+  // of `repeats` runs, in seconds.
   //
-  // NO_DEVICE when this machine has none that the image is for.
+  // NO_DEVICE if this machine has no device that can run the image.
   virtual absl::StatusOr<double> MedianSeconds(const TimedKernel& kernel,
                                                int repeats) = 0;
 
-  // The same of a library call, over small numbers.
+  // The same for a library call. Its inputs are small numbers.
   //
-  // NO_DEVICE also without the library; UNIMPLEMENTED of one that times kernels
-  // alone.
+  // NO_DEVICE also if the library is missing; UNIMPLEMENTED if this stopwatch only
+  // times kernels.
   virtual absl::StatusOr<double> MedianSeconds(const TimedCall& call,
                                                int /*repeats*/) {
-    return TimesKernelsAlone(call);
+    return TimesOnlyKernels(call);
   }
 
-  // What the device's library may take for the call's attribute "algorithm", its
-  // own first choice first, `most` at most. Errors: as above.
+  // The values of the attribute "algorithm" that the device's library accepts for the
+  // call, at most `most` of them, beginning with the library's own choice. Errors: as
+  // above.
   virtual absl::StatusOr<std::vector<std::string>> Algorithms(
       const TimedCall& call, int /*most*/) {
-    return TimesKernelsAlone(call);
+    return TimesOnlyKernels(call);
   }
 
  private:
-  static absl::Status TimesKernelsAlone(const TimedCall& call) {
+  static absl::Status TimesOnlyKernels(const TimedCall& call) {
     return absl::UnimplementedError(
-        absl::StrCat(call.name, ": this stopwatch times kernels alone"));
+        absl::StrCat(call.name, ": this stopwatch times only kernels"));
   }
 };
 

@@ -11,7 +11,7 @@
 namespace kiln {
 namespace {
 
-// Of a buffer that a kernel takes, at the hints.
+// The size of a kernel's buffer, with symbols at their hints.
 int64_t BytesOf(const KernelPlan& plan, BufferId id) {
   const Buffer& buffer = plan.buffers[id];
   const SymExpr elements = buffer.offset + Product(buffer.sizes);
@@ -19,7 +19,7 @@ int64_t BytesOf(const KernelPlan& plan, BufferId id) {
       1, plan.shapes.Hint(elements) * SizeInBytes(buffer.dtype));
 }
 
-// A launch as the stopwatch takes it, but for the object code.
+// Describes the launch to a stopwatch. The caller adds the object code.
 TimedKernel LaunchOf(const KernelSource& source, const KernelPlan& plan,
                      const Target& target) {
   TimedKernel timed;

@@ -10,14 +10,15 @@
 
 namespace kiln {
 
-// Builds a kernel of `plan`, with symbols at their hints. Errors: those of `toolchain`.
+// Builds a kernel of `plan` for a stopwatch, with symbols at their hints.
+// Errors: those of `toolchain`.
 absl::StatusOr<TimedKernel> BuildTimedKernel(const KernelSource& source,
                                              const KernelPlan& plan,
                                              const Target& target,
                                              Toolchain& toolchain);
 
-// Builds it and times it: the median of `repeats` runs. Errors: those of `toolchain` and
-// `stopwatch`.
+// Builds the kernel and times it: returns the median of `repeats` runs, in seconds.
+// Errors: those of `toolchain` and `stopwatch`.
 absl::StatusOr<double> TimeKernel(const KernelSource& source,
                                   const KernelPlan& plan, const Target& target,
                                   int repeats, Toolchain& toolchain,

@@ -24,7 +24,8 @@ absl::StatusOr<TimedPlan> TimedPlan::Build(const KernelPlan& plan,
           BuildTimedKernel(sources.at(launches++), plan, target, toolchain));
       steps.emplace_back(std::move(kernel));
     } else {
-      return absl::InternalError("time a plan: it has a fill");
+      return absl::InternalError(
+          "time a plan: found a fill, expected kernels and library calls");
     }
   }
   return TimedPlan(std::move(steps));

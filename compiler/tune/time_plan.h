@@ -13,8 +13,7 @@
 
 namespace kiln {
 
-// The steps of a complete plan, built, as a stopwatch takes them: symbols at their
-// hints.
+// The built steps of a complete plan, ready for a stopwatch. Symbols are at their hints.
 class TimedPlan {
  public:
   // Errors: those of `toolchain`; INTERNAL for a plan with a Fill.
@@ -22,9 +21,9 @@ class TimedPlan {
                                          const Target& target,
                                          Toolchain& toolchain);
 
-  // Times each step alone. The sum of the medians of `repeats` runs, in seconds: what a
-  // step leaves in caches for the next counts for nothing. Errors: those of
-  // `stopwatch`.
+  // Times each step alone and adds up the medians of `repeats` runs, in seconds. So a
+  // step gains nothing from what the one before it left in caches.
+  // Errors: those of `stopwatch`.
   absl::StatusOr<double> Seconds(int repeats, Stopwatch& stopwatch) const;
 
  private:
