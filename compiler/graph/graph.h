@@ -133,8 +133,9 @@ class Graph {
 //   GraphRewriter rewriter(graph);
 //   for (uint32_t i = 0; i < rewriter.num_old_nodes(); ++i) {
 //     if (wants(rewriter.old_node(i))) {
-//       ASSIGN_OR_RETURN(ValueId v, rewriter.Add1(op, {...mapped args...}));
-//       rewriter.Replace(i, {v});
+//       ASSIGN_OR_RETURN(auto results,
+//                        rewriter.graph().AddNode(op, {...mapped args...}));
+//       rewriter.Replace(i, results);
 //     } else {
 //       rewriter.Keep(i);
 //     }
@@ -164,8 +165,6 @@ class GraphRewriter {
   // are allowed, and change what as_strided of them means.
   void Replace(uint32_t i, absl::Span<const ValueId> results);
 
-  // AddNode for an operator with one result.
-  absl::StatusOr<ValueId> Add1(const OpDef& op, Arguments args);
   void Finish();
 
  private:

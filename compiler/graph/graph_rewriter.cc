@@ -106,12 +106,6 @@ void GraphRewriter::Replace(uint32_t i, absl::Span<const ValueId> results) {
   }
 }
 
-absl::StatusOr<ValueId> GraphRewriter::Add1(const OpDef& op, Arguments args) {
-  auto results = graph_.AddNode(op, std::move(args));
-  if (!results.ok()) return results.status();
-  return results->front();
-}
-
 void GraphRewriter::Finish() {
   for (GraphOutput& output : graph_.outputs) {
     if (ValueId* id = std::get_if<ValueId>(&output.what)) *id = Map(*id);

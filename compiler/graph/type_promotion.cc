@@ -73,12 +73,4 @@ DType TypePromotion::FloatResult() const {
   return IsFloat(result) ? result : DType::kFloat32;
 }
 
-DType CommonDType(
-    absl::Span<const Argument> args, absl::Span<const size_t> params,
-    absl::FunctionRef<const TensorMeta&(const Argument&)> meta_of) {
-  TypePromotion promotion;
-  for (const size_t i : params) promotion.Add(args[i], meta_of);
-  return promotion.Result();
-}
-
 }  // namespace kiln

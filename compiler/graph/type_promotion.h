@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "absl/functional/function_ref.h"
-#include "absl/types/span.h"
 #include "compiler/graph/argument.h"
 #include "compiler/graph/op_def.h"
 #include "compiler/graph/tensor_meta.h"
@@ -40,12 +39,6 @@ class TypePromotion {
   std::optional<DType> rank_zero_;
   std::optional<DType> numbers_;
 };
-
-// The dtype that the operands are brought to before an elementwise operator
-// computes: of all arguments that are values or numbers and stand at `params`.
-DType CommonDType(
-    absl::Span<const Argument> args, absl::Span<const size_t> params,
-    absl::FunctionRef<const TensorMeta&(const Argument&)> meta_of);
 
 }  // namespace kiln
 

@@ -97,10 +97,6 @@ bool ShapeEnv::KnownEq(const SymExpr& a, const SymExpr& b) const {
   return a == b || IsZero(b - a, taken_) == true;
 }
 
-bool ShapeEnv::KnownNe(const SymExpr& a, const SymExpr& b) const {
-  return IsZero(b - a, taken_) == false;
-}
-
 bool ShapeEnv::KnownLt(const SymExpr& a, const SymExpr& b) const {
   return IsPositive(b - a, taken_) == true;
 }

@@ -62,7 +62,6 @@ class ShapeEnv {
 
   // True only when it holds for every value in range. Takes no guard.
   bool KnownEq(const SymExpr& a, const SymExpr& b) const;
-  bool KnownNe(const SymExpr& a, const SymExpr& b) const;
   bool KnownLt(const SymExpr& a, const SymExpr& b) const;
   bool KnownLe(const SymExpr& a, const SymExpr& b) const;
   // Whatever its form: `s0 - s0 // 2` is 1 once a guard says so.
