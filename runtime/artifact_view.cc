@@ -38,8 +38,8 @@ absl::Status CheckFormat(const wire::Artifact& artifact) {
   }
   return MakeError(
       ErrorReason::kArtifactIncompatible,
-      absl::StrCat("artifact: format version ", artifact.format_version(), ", ",
-                   kArtifactFormatVersion, " is due"));
+      absl::StrCat("artifact: found format version ", artifact.format_version(),
+                   ", expected ", kArtifactFormatVersion));
 }
 
 absl::StatusOr<std::vector<PlanGuard>> ReadGuards(

@@ -22,26 +22,27 @@ absl::Status CheckTensor(size_t i, const PlanTensorInput& due,
                          const InputView& given,
                          absl::Span<const int64_t> values) {
   if (given.dtype != due.dtype) {
-    return Wrong(i, absl::StrCat(ShortName(given.dtype), " is given, ",
-                                 ShortName(due.dtype), " is due"));
+    return Wrong(i, absl::StrCat("found ", ShortName(given.dtype), ", expected ",
+                                 ShortName(due.dtype)));
   }
   RETURN_IF_ERROR(CheckAddress(i, given));
   for (size_t dim = 0; dim < due.sizes.size(); ++dim) {
     if (given.sizes[dim] != values[due.sizes[dim]]) {
-      return Wrong(i, absl::StrCat("size ", dim, " is ", given.sizes[dim], ", ",
-                                   values[due.sizes[dim]], " is due"));
+      return Wrong(i, absl::StrCat("size ", dim, ": found ", given.sizes[dim],
+                                   ", expected ", values[due.sizes[dim]]));
     }
   }
   if (IsEmpty(given)) return absl::OkStatus();
   for (size_t dim = 0; dim < due.strides.size(); ++dim) {
     if (given.strides[dim] != values[due.strides[dim]] &&
         StrideMatters(given, static_cast<int>(dim))) {
-      return Wrong(i, absl::StrCat("stride ", dim, " is ", given.strides[dim],
-                                   ", ", values[due.strides[dim]], " is due"));
+      return Wrong(i, absl::StrCat("stride ", dim, ": found ",
+                                   given.strides[dim], ", expected ",
+                                   values[due.strides[dim]]));
     }
   }
   if (reinterpret_cast<uintptr_t>(given.data) % due.alignment_bytes != 0) {
-    return Wrong(i, absl::StrCat("its address is no multiple of ",
+    return Wrong(i, absl::StrCat("its address is not a multiple of ",
                                  due.alignment_bytes, " bytes"));
   }
   return absl::OkStatus();
@@ -90,16 +91,17 @@ absl::Status CheckPlaces(absl::Span<const InputValue> inputs,
     const auto* tensor = std::get_if<Tensor>(&inputs[i]);
     if (tensor == nullptr) continue;
     if (tensor->strides.size() != tensor->sizes.size()) {
-      return Wrong(i, absl::StrCat(tensor->strides.size(),
-                                   " strides are given, of rank ",
+      return Wrong(i, absl::StrCat("found ", tensor->strides.size(),
+                                   " strides, expected as many as sizes, ",
                                    tensor->sizes.size()));
     }
     // A null device takes anybody's memory.
     if (device.kind != DeviceKind::kNull &&
         (tensor->device != device.kind ||
          tensor->device_ordinal != device.ordinal)) {
-      return Wrong(i, absl::StrCat("is on another device than ", device.name,
-                                   ":", device.ordinal));
+      return Wrong(i, absl::StrCat("expected on ", device.name, ":",
+                                   device.ordinal,
+                                   ", found on another device"));
     }
   }
   return absl::OkStatus();
@@ -108,19 +110,19 @@ absl::Status CheckPlaces(absl::Span<const InputValue> inputs,
 absl::Status CheckKinds(const Plan& plan, absl::Span<const InputView> inputs) {
   if (inputs.size() != plan.inputs.size()) {
     return MakeError(ErrorReason::kGuardFailed,
-                     absl::StrCat("inputs: ", inputs.size(), " given, ",
-                                  plan.inputs.size(), " are due"));
+                     absl::StrCat("inputs: found ", inputs.size(), ", expected ",
+                                  plan.inputs.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto* due = std::get_if<PlanTensorInput>(&plan.inputs[i]);
     if ((due != nullptr) != inputs[i].is_tensor) {
-      return Wrong(i, due == nullptr ? "a tensor is given, an integer is due"
-                                     : "an integer is given, a tensor is due");
+      return Wrong(i, due == nullptr ? "found a tensor, expected an integer"
+                                     : "found an integer, expected a tensor");
     }
     if (due == nullptr) continue;
     if (static_cast<size_t>(inputs[i].rank) != due->sizes.size()) {
-      return Wrong(i, absl::StrCat("rank ", inputs[i].rank, " is given, ",
-                                   due->sizes.size(), " is due"));
+      return Wrong(i, absl::StrCat("found rank ", inputs[i].rank, ", expected ",
+                                   due->sizes.size()));
     }
   }
   return absl::OkStatus();
@@ -134,8 +136,8 @@ absl::Status BindSymbols(const Plan& plan, absl::Span<const InputView> inputs,
     const int64_t value = SymbolValue(symbol, inputs[symbol.input]);
     if (value < symbol.min || value > symbol.max) {
       return Wrong(symbol.input,
-                   absl::StrCat("symbol ", symbol.name, " is ", value, ", ",
-                                symbol.min, " to ", symbol.max, " is due"));
+                   absl::StrCat("symbol ", symbol.name, ": found ", value,
+                                ", expected ", symbol.min, " to ", symbol.max));
     }
     symbols[i] = value;
   }
@@ -160,7 +162,7 @@ absl::Status CheckInputs(const Plan& plan, absl::Span<const InputView> inputs,
     const int64_t due = values[std::get<PlanScalarInput>(plan.inputs[i]).value];
     if (inputs[i].number == due) continue;
     return Wrong(i,
-                 absl::StrCat(inputs[i].number, " is given, ", due, " is due"));
+                 absl::StrCat("found ", inputs[i].number, ", expected ", due));
   }
   return absl::OkStatus();
 }

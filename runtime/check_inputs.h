@@ -10,64 +10,60 @@
 #include "runtime/plan.h"
 #include "runtime/tensor.h"
 
-// The looks a call takes at its inputs. They allocate only to say what is
-// wrong. Where the guard table of a client has looked before, BindSymbols and
-// CheckAddresses are all that is left; the rest keeps a mistaken caller from
-// reading past the end of a tensor.
+// Checks the inputs of a call. They allocate only to report an error. If a client's guard
+// table has checked the inputs, BindSymbols and CheckAddresses are enough; the other
+// checks keep a wrong call from reading past the end of a tensor.
 
 namespace kiln {
 
-// What a guard table and the checks below must see alike.
+// Shared by guard tables and the checks below, which must agree.
 
-// The value of a symbol of `input`, which has the kind and rank that the plan
-// says. One that a step binds has none yet: 0.
+// The value of a symbol that `input` binds. `input` must have the plan's kind and rank.
+// 0 if a step binds the symbol, since its value is not known yet.
 int64_t SymbolValue(const PlanSymbol& symbol, const InputView& input);
 
-// Whether a tensor has no element: then neither a stride nor the address of it
-// matters to anybody.
+// Whether a tensor has no elements. Then its strides and address do not matter.
 bool IsEmpty(const InputView& tensor);
 
-// Whether it matters how far elements of dimension `dim` lie apart: there are at
-// least two, as far as PyTorch is concerned.
+// Whether the stride of dimension `dim` matters: the tensor has elements, and the size is
+// not 1. PyTorch has the same rule.
 bool StrideMatters(const InputView& tensor, int dim);
 
-// The guards that an artifact relies on, by the symbols' values.
+// Checks an artifact's guards for the values of its symbols.
 //
-// GUARD_FAILED with the guard and who took it
+// GUARD_FAILED with the guard and its origin
 absl::Status CheckGuards(absl::Span<const PlanGuard> guards,
                          absl::Span<const int64_t> symbols);
 
-// That tensors have as many strides as sizes, and are where `device` can reach
-// them.
+// Checks that tensors have as many strides as sizes, and are on `device`.
 //
 // GUARD_FAILED naming the input
 absl::Status CheckPlaces(absl::Span<const InputValue> inputs,
                          const DeviceTraits& device);
 
-// The number of inputs, their kinds and ranks.
+// Checks the number of inputs, their kinds and ranks.
 //
-// GUARD_FAILED naming the input, what was found and what is due
+// GUARD_FAILED naming the input, what was found and what was expected
 absl::Status CheckKinds(const Plan& plan, absl::Span<const InputView> inputs);
 
-// Reads the symbols that have a source among the inputs, whose kinds and ranks
-// are right, and checks the symbols' ranges.
+// Reads the values of the symbols that inputs bind, and checks their ranges. Call
+// CheckKinds first.
 //
-// GUARD_FAILED naming the input, what was found and what is due
+// GUARD_FAILED naming the input, what was found and what was expected
 absl::Status BindSymbols(const Plan& plan, absl::Span<const InputView> inputs,
                          absl::Span<int64_t> symbols);
 
-// What no guard says of tensors: that they have an address. CheckInputs does it
-// too.
+// Checks that tensors that have elements have an address, which no guard covers.
+// CheckInputs checks it too.
 //
 // GUARD_FAILED naming the input
 absl::Status CheckAddresses(absl::Span<const InputView> inputs);
 
-// Checks dtype, sizes, strides, address and alignment of each tensor and the
-// value of each integer, once the plan's expressions have their `values`. The
-// stride of a dimension of one element does not matter; no stride and no
-// address of an empty tensor does.
+// Checks dtype, sizes, strides, address and alignment of each tensor, and the value of
+// each integer. `values`: of the plan's expressions. The stride of a dimension of size 1
+// is not checked, and neither are the strides and address of an empty tensor.
 //
-// GUARD_FAILED naming the input, what was found and what is due
+// GUARD_FAILED naming the input, what was found and what was expected
 absl::Status CheckInputs(const Plan& plan, absl::Span<const InputView> inputs,
                          absl::Span<const int64_t> values);
 

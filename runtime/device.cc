@@ -11,7 +11,7 @@ absl::Status CheckGrid(const DeviceTraits& traits,
     if (grid[i] <= traits.most_blocks[i]) continue;
     return MakeError(ErrorReason::kArtifactIncompatible,
                      absl::StrCat("grid extent ", i, ": found ", grid[i],
-                                  ", due 1 to ", traits.most_blocks[i]));
+                                  ", expected 1 to ", traits.most_blocks[i]));
   }
   return absl::OkStatus();
 }

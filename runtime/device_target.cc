@@ -107,7 +107,7 @@ absl::Status CheckTarget(const wire::Target& target,
       break;
   }
   return MakeError(ErrorReason::kArtifactCorrupt,
-                   "artifact: names no target, one is due");
+                   "artifact: it names no target");
 }
 
 absl::Status CheckDriver(uint32_t least_cuda_version,

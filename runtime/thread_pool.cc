@@ -51,7 +51,7 @@ ThreadPool::ThreadPool(int threads, Team team)
   } catch (const std::system_error& none_left) {
     LogWarning("thread_pool.short",
                {{"found", static_cast<int>(workers_.size()) + 1},
-                {"due", threads},
+                {"expected", threads},
                 {"because", none_left.what()}});
   }
   threads_ = static_cast<int>(workers_.size()) + 1;

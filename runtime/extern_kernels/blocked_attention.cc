@@ -331,7 +331,7 @@ absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareBlockedAttention(
     ThreadPool& threads) {
   if (problem.dtype != DType::kFloat32 && !IsHalf(problem.dtype)) {
     return MakeError(ErrorReason::kUnsupportedOp,
-                     Describe(problem) + ": f32 or a half type is due");
+                     Describe(problem) + ": expected f32 or a half type");
   }
   if (problem.dropout > 0) {
     return MakeError(ErrorReason::kUnsupportedOp,

@@ -15,12 +15,14 @@ namespace kiln {
 // matmuls, f32 through TF32 and sums of half types in rounded parts only where
 // the call allows it (Precision).
 //
-// Bias and activation are taken along where it can, on the f32 sum before its
-// one rounding: a bias that repeats one row with beta 1 costs nothing, another
-// is read as the C matrix, and one that BLAS has no words for is first copied
-// into the result. The algorithm is the one that the problem names, if the library's
-// heuristic has it among its first kMostAlgorithms, else the heuristic's first. It
-// stays with the problem. Thread-safe.
+// Adds the bias and applies the activation in the same kernel where it can, to the f32
+// sum before it is rounded. A bias that repeats one row, with beta 1, costs nothing. Any
+// other bias is read as the C matrix; if BLAS cannot describe its layout, it is first
+// copied into the result.
+//
+// Uses the algorithm that the problem names if it is among the heuristic's first
+// kMostAlgorithms, and the heuristic's first otherwise. A prepared call keeps its
+// algorithm. Thread-safe.
 class CublasLt {
  public:
   // NO_DEVICE  no libcublasLt.so.13 or .12

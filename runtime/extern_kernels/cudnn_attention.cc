@@ -361,7 +361,7 @@ absl::Status CheckFits(const AttentionProblem& problem, const Cudnn& library) {
   absl::string_view unfit = WhyUnfit(problem);
   std::string old;
   if (version < kOldestVersion) {
-    old = absl::StrCat("found cuDNN ", version, ", due ", kOldestVersion,
+    old = absl::StrCat("found cuDNN ", version, ", expected ", kOldestVersion,
                        " or later");
     unfit = old;
   }

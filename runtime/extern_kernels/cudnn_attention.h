@@ -10,19 +10,19 @@
 
 namespace kiln {
 
-// Whether the library is one that PrepareCudnnAttention takes, and works on its device.
+// Whether PrepareCudnnAttention supports this version of the library, and the library
+// works on its device.
 bool HasCudnnAttention(Cudnn& library);
 
-// Attention of bf16 and f16 by cuDNN's graph interface: one kernel for the
-// forward, and one with two small ones for the backward, with memory linear in
-// the lengths. The graph says the whole formula; cuDNN knows it by its form. The engine
-// is the one that the problem names, or the first of the library's heuristic.
-// Engines write their code when a plan is made (hundreds of milliseconds for a
-// shape that is new to the process).
+// Attention of bf16 and f16 through cuDNN's graph interface. The forward is one kernel,
+// the backward one kernel with two small ones. Memory is linear in the lengths. The
+// graph spells out the whole formula, and cuDNN recognizes it. Uses the engine that the
+// problem names, or the first one of the library's heuristic. Engines generate code when
+// a plan is made, which takes hundreds of milliseconds for a shape that is new to the
+// process.
 //
-// UNSUPPORTED_OP  what extern_kernel.h excludes, or what no engine takes; a
-//                 cuDNN that is older than 9.16, whose masks are wrong for some
-//                 lengths
+// UNSUPPORTED_OP  extern_kernel.h excludes the problem, or no engine takes it; or cuDNN
+//                 is older than 9.16, whose masks are wrong for some lengths
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PrepareCudnnAttention(
     const AttentionProblem& problem, std::shared_ptr<Cudnn> library);
 

@@ -10,9 +10,9 @@
 
 namespace kiln {
 
-// What comes behind the sums of a convolution, in kernels of its own: adds the bias
-// and an array, then computes a relu, in the place of the sums. For what no engine
-// computes while it writes. Immutable once it is prepared.
+// Finishes a convolution in place, with separate kernels: adds the bias and an array to
+// the sums, then applies a relu. Used if no engine can do that while it writes the sums.
+// Immutable after Prepare.
 class CudnnFinish {
  public:
   CudnnFinish(std::shared_ptr<Cudnn> library, const ConvolutionProblem& problem)
@@ -21,10 +21,10 @@ class CudnnFinish {
   CudnnFinish& operator=(const CudnnFinish&) = delete;
   ~CudnnFinish();
 
-  // `type`: cuDNN's of all arrays; `strides`: of what is written.
+  // `type`: cuDNN's data type of all arrays. `strides`: of the written array.
   absl::Status Prepare(int type, const CudnnLongs& strides);
 
-  // `handle`: with its stream set. Null for what there is not.
+  // `handle`: with its stream set. `bias` and `added` are null if there is none.
   absl::Status Run(void* handle, const void* bias, const void* added,
                    void* written) const;
 

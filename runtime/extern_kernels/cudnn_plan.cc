@@ -169,7 +169,7 @@ absl::Status CudnnPlan::TakeConfig(void* handle, CudnnBackend config,
   RETURN_IF_ERROR(plan.Get(kPlanWorkspace, kCudnnIntType, 1, &bytes).status());
   if (bytes > rules.most_workspace_bytes) {
     return MakeError(ErrorReason::kUnsupportedOp,
-                     absl::StrCat(bytes, " bytes of workspace, due at most ",
+                     absl::StrCat(bytes, " bytes of workspace, expected at most ",
                                   rules.most_workspace_bytes));
   }
   workspace_bytes_ = bytes;
@@ -221,8 +221,8 @@ absl::Status CudnnPlan::CheckEngine(const CudnnBackend& config,
   if ((numbers & rules.refused_numbers) != 0) {
     return MakeError(
         ErrorReason::kUnsupportedOp,
-        absl::StrCat("an engine whose numerical notes are ", numbers,
-                     ", due none of ", rules.refused_numbers));
+        absl::StrCat("an engine with the numerical notes ", numbers,
+                     ", expected none of ", rules.refused_numbers));
   }
   ASSIGN_OR_RETURN(const uint32_t behavior,
                    Notes(engine, kEngineBehavior, kBehaviorNoteType));

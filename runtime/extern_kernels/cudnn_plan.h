@@ -30,7 +30,7 @@ struct CudnnEngineRules {
   uint32_t refused_numbers = 0;  // of the bits above
   bool compiled_at_run_time = true;
   int64_t most_workspace_bytes = std::numeric_limits<int64_t>::max();
-  // Taken before all others, if it is within the rules: one of CudnnPlan::Engines.
+  // Preferred to all others if it is within the rules: one of CudnnPlan::Engines.
   std::string named;
 };
 
@@ -40,37 +40,38 @@ struct CudnnBinding {
   void* address;
 };
 
-// A number that a graph has by value.
+// A number that is passed to a graph by value.
 struct CudnnScalar {
   int64_t id;
   float value;
 };
 
-// A graph with the engine that computes it. Immutable: Run may be called by
-// many threads, each with a handle of its own.
+// A graph and the engine that computes it. Immutable. Run may be called from many
+// threads, each with its own handle.
 class CudnnPlan {
  public:
   CudnnPlan() = default;
 
-  // Takes the engine that the rules name, or, with a word in the log, the first within
-  // them that makes a plan of the finalized `graph`: of those that the heuristic has,
-  // then of the general ones.
+  // Takes the engine that the rules name. If that fails, logs it and takes the first
+  // engine within the rules that makes a plan of the finalized `graph`: first from
+  // cuDNN's heuristic, then from its general engines.
   //
-  // UNSUPPORTED_OP  there is none: cuDNN's own words, or the rules
+  // UNSUPPORTED_OP  there is no such engine; the text has cuDNN's messages or the rules
   static absl::StatusOr<CudnnPlan> Make(std::shared_ptr<const Cudnn> library,
                                         void* handle, CudnnBackend graph,
                                         const CudnnEngineRules& rules,
                                         std::vector<CudnnScalar> scalars);
 
-  // The engines within the rules that make a plan of the finalized `graph`, in the
-  // order of Make, `most` at most: "engine12.3=1.8=2", cuDNN's number of the engine
-  // and its knobs' numbers with their values. Each once.
+  // The engines within the rules that make a plan of the finalized `graph`, at most
+  // `most`, in the order in which Make tries them, without duplicates. A name such as
+  // "engine12.3=1.8=2" has cuDNN's number of the engine and the numbers and values of its
+  // knobs.
   static absl::StatusOr<std::vector<std::string>> Engines(
       std::shared_ptr<const Cudnn> library, void* handle, CudnnBackend graph,
       const CudnnEngineRules& rules, int most);
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  // Of the engine that was taken; "" where cuDNN does not tell.
+  // The name of the chosen engine; "" if cuDNN does not report it.
   std::string EngineName() const;
   // `handle`: with its stream set.
   absl::Status Run(void* handle, absl::Span<const CudnnBinding> bindings,
@@ -81,7 +82,7 @@ class CudnnPlan {
   absl::StatusOr<std::vector<CudnnBackend>> Described(const CudnnBackend& from,
                                                       int attribute, int kind,
                                                       int most) const;
-  // False where there is none of that name within the rules.
+  // False if no engine within the rules has that name.
   bool TakeNamed(void* handle, const CudnnEngineRules& rules);
   absl::Status TakeEngine(void* handle, std::vector<CudnnBackend> configs,
                           const CudnnEngineRules& rules, std::string& refusals);

@@ -6,8 +6,8 @@
 #include "absl/container/inlined_vector.h"
 #include "runtime/extern_kernels/extern_kernel.h"
 
-// The operands of a convolution as cuDNN is told of them: at least two spatial
-// dimensions. All pure.
+// Describes the operands of a convolution to cuDNN, which needs at least two spatial
+// dimensions. All functions are pure.
 
 namespace kiln {
 

@@ -9,16 +9,16 @@
 
 namespace kiln {
 
-// Where a piece starts in each operand, in elements, and what it computes.
+// One piece of a convolution: where it starts in each operand, in elements, and the
+// problem that it computes.
 struct ConvolutionCut {
   std::array<int64_t, 5> starts = {};
   ConvolutionProblem problem;
 };
 
-// Pieces for `threads`, none of which needs what another writes: of the
-// channels or groups. One piece where there are images for all threads, which
-// then share those out. Sums are never cut, so that results do not depend on
-// the number of threads. Pure.
+// Cuts a convolution by channels or groups into independent pieces for `threads`. One
+// piece if there is an image for each thread: the threads then share out the images. Sums
+// are never cut, so results do not depend on the number of threads. Pure.
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads);
 

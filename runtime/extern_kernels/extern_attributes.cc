@@ -68,8 +68,8 @@ absl::Status ExternAttributes::Ints(absl::string_view name, int count,
   if (ints->empty()) return absl::OkStatus();
   if (ints->size() != 1 && static_cast<int>(ints->size()) != count) {
     return MakeError(ErrorReason::kArtifactCorrupt,
-                     absl::StrCat(call_, ": ", name, " has ", ints->size(),
-                                  " values, ", count, " are due"));
+                     absl::StrCat(call_, ": ", name, ": found ", ints->size(),
+                                  " values, expected ", count));
   }
   for (int i = 0; i < count; ++i) out[i] = (*ints)[ints->size() == 1 ? 0 : i];
   return absl::OkStatus();
@@ -80,7 +80,8 @@ absl::Status ExternAttributes::AllKnown() const {
     if (std::find(asked_.begin(), asked_.end(), attribute.name) ==
         asked_.end()) {
       return MakeError(ErrorReason::kUnsupportedOp,
-                       absl::StrCat(call_, ": attribute ", attribute.name));
+                       absl::StrCat(call_, ": unknown attribute ",
+                                    attribute.name));
     }
   }
   return absl::OkStatus();
@@ -98,7 +99,7 @@ absl::Status ExternAttributes::WrongType(absl::string_view name,
                                          absl::string_view due) const {
   return MakeError(
       ErrorReason::kArtifactCorrupt,
-      absl::StrCat(call_, ": attribute ", name, ": ", due, " is due"));
+      absl::StrCat(call_, ": attribute ", name, ": expected ", due));
 }
 
 absl::Status Contradiction(const ExternCall& call) {
@@ -120,9 +121,9 @@ absl::Status CheckCounts(const ExternCall& call, size_t inputs,
   }
   return MakeError(
       ErrorReason::kArtifactCorrupt,
-      absl::StrCat(call.name, ": ", call.inputs.size(), " inputs and ",
-                   call.outputs.size(), " outputs, ", inputs, " and ", outputs,
-                   " are due"));
+      absl::StrCat(call.name, ": found ", call.inputs.size(), " inputs and ",
+                   call.outputs.size(), " outputs, expected ", inputs, " and ",
+                   outputs));
 }
 
 }  // namespace kiln

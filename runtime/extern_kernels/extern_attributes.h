@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-// The attributes of a call by name. Each must be asked for: one that nobody
-// asks for is one this build does not know. ARTIFACT_CORRUPT for one of another
-// type.
+// Reads the attributes of a call by name. AllKnown then refuses attributes that were
+// never read, since this build does not know them. An attribute of the wrong type is
+// ARTIFACT_CORRUPT.
 class ExternAttributes {
  public:
   // `call` outlives this.
@@ -25,10 +25,11 @@ class ExternAttributes {
   absl::StatusOr<int64_t> Int(absl::string_view name, int64_t absent);
   absl::StatusOr<absl::string_view> Text(absl::string_view name);
   absl::StatusOr<Precision> PrecisionAllowed();
-  // `count` numbers; one serves all, and none gives `absent` for each.
+  // Reads `count` numbers. A single number is repeated; an absent attribute or an empty
+  // list gives `absent` for each.
   absl::Status Ints(absl::string_view name, int count, int64_t absent,
                     int64_t* out);
-  // UNSUPPORTED_OP for one that was not asked for.
+  // UNSUPPORTED_OP for an attribute that was not read.
   absl::Status AllKnown() const;
 
  private:

@@ -42,16 +42,15 @@
 // K = 0 gives beta * bias.
 //
 // Convolutions: image[N,C,spatial...], weights[C_out,C/groups,spatial...] and
-// result[N,C_out,spatial...] of a direct convolution, of which `wanted` ("result",
-// the default, "image" or "weights") is computed: each of its elements is the sum
-// of the products of the two others that go with it. A gradient and a transposed
-// convolution are such. One to three spatial dimensions; any dense strides, of which
-// contiguous and channels-last are the fast ones. stride, padding and dilation are
-// ints, one a spatial dimension (one value serves all), groups an int. bias and
-// activation are of the result or the image. added, an int, 0 when absent: whether
-// there is, behind the bias, an array of the result's sizes that is added before the
-// activation. deterministic, an int, 0 when absent: equal operands give equal bits
-// in every run.
+// result[N,C_out,spatial...] of a direct convolution. `wanted` names the one that is
+// computed from the other two: "result" (the default), "image" or "weights". So
+// gradients and transposed convolutions have the same form. There are one to three
+// spatial dimensions. Strides may be any dense ones; contiguous and channels-last are
+// fast. stride, padding and dilation are ints, one for each spatial dimension or one
+// for all; groups is an int. bias and activation apply to a wanted result or image.
+// added is an int, 0 when absent: 1 if an array of the result's sizes follows the bias
+// and is added before the activation. deterministic is an int, 0 when absent: 1 if
+// equal operands must give equal bits in every run.
 //
 // Order, of each row of x: values and where they stood, NaN being larger than
 // all numbers. how "sort": all (C = N), equals keeping their order; "top" and

@@ -8,8 +8,8 @@
 
 namespace kiln {
 
-// How a BLAS is told of a matrix that is stored row by row: as it is ('N') or
-// as the transposed of one ('T'), with the distance between stored rows.
+// Describes a matrix to a BLAS: stored row by row ('N'), or the transpose of a matrix
+// that is ('T'), with the distance between stored rows.
 struct BlasMatrix {
   bool transposed = false;
   int64_t leading = 1;  // in elements, at least the length of a stored row

@@ -62,8 +62,8 @@ class AttentionReader {
       return MakeError(
           ErrorReason::kUnsupportedOp,
           absl::StrCat(call_.name, ": algorithm ", algorithm,
-                       " beside a dropout, which forward and backward have to "
-                       "draw by one engine"));
+                       " with a dropout; leave out the algorithm, since "
+                       "forward and backward must draw by the same engine"));
     }
     if (p_.window < 0 || !(p_.dropout >= 0 && p_.dropout < 1) ||
         !std::isfinite(p_.scale)) {
@@ -71,8 +71,8 @@ class AttentionReader {
           ErrorReason::kUnsupportedOp,
           absl::StrCat(call_.name, ": window ", p_.window, ", dropout ",
                        p_.dropout, ", scale ", p_.scale,
-                       "; a window of 0 or more, a dropout of 0 to below 1 and "
-                       "a finite scale are due"));
+                       "; expected a window of 0 or more, a dropout from 0 to "
+                       "below 1 and a finite scale"));
     }
     return absl::OkStatus();
   }

@@ -108,7 +108,7 @@ TEST(ArtifactView, AnotherFormatVersionIsIncompatible) {
   artifact.set_format_version(99);
   const absl::Status status = Parsed(Seal(artifact), TrustsUnsigned());
   EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
-  EXPECT_THAT(status.message(), HasSubstr("format version 99, 4 is due"));
+  EXPECT_THAT(status.message(), HasSubstr("found format version 99, expected 4"));
 }
 
 TEST(ArtifactView, AnotherDeviceIsIncompatible) {

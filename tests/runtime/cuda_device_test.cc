@@ -144,7 +144,7 @@ TEST(CudaDevice, AGridThatASizeMakesTooLargeIsRefusedBeforeAnyLaunch) {
   const absl::Status status = run(64);
   EXPECT_EQ(ReasonOf(status), ErrorReason::kArtifactIncompatible);
   EXPECT_THAT(status.message(), HasSubstr("second_1: grid extent 0: found "
-                                          "4294967296, due 1 to 2147483647"));
+                                          "4294967296, expected 1 to 2147483647"));
   EXPECT_EQ(launches() - before, 0);
 }
 

@@ -230,14 +230,14 @@ TEST(Executor, InputsThatAreNotWhatWasCompiledForAreRefused) {
   Tensor elsewhere = good;
   elsewhere.device = DeviceKind::kCuda;
   const std::vector<std::pair<std::vector<InputValue>, std::string>> cases = {
-      {{}, "0 given, 1 are due"},
-      {{int64_t{3}}, "an integer is given"},
+      {{}, "inputs: found 0, expected 1"},
+      {{int64_t{3}}, "found an integer, expected a tensor"},
       {{FloatTensor({2, 2}, {1, 2, 3, 4})}, "rank 2"},
-      {{wide}, "f64 is given, f32 is due"},
-      {{strided}, "stride 0 is 2, 1 is due"},
-      {{crooked}, "no multiple of 4 bytes"},
+      {{wide}, "found f64, expected f32"},
+      {{strided}, "stride 0: found 2, expected 1"},
+      {{crooked}, "not a multiple of 4 bytes"},
       {{elsewhere}, "another device"},
-      {{FloatTensor({1001}, std::vector<float>(1001))}, "s0 is 1001"},
+      {{FloatTensor({1001}, std::vector<float>(1001))}, "symbol s0: found 1001, expected "},
   };
   for (const auto& [inputs, message] : cases) {
     const auto outputs = executor->Run(inputs, {});

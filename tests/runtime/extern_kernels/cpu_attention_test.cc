@@ -186,7 +186,7 @@ TEST_P(CpuAttention, RefusesWhatItHasNotByName) {
   }
   EXPECT_NE(refusal(DType::kFloat32, 0.1, "engine8")
                 .message()
-                .find("attention: algorithm engine8 beside a dropout"),
+                .find("attention: algorithm engine8 with a dropout"),
             std::string::npos);
 }
 

@@ -168,7 +168,7 @@ TEST_F(FakeCudnn, AttentionOfACudnnThatIsTooOldIsRefusedByName) {
   set_version(91900);
   EXPECT_EQ(ReasonOf(call.status()), ErrorReason::kUnsupportedOp);
   EXPECT_THAT(call.status().message(),
-              testing::HasSubstr("found cuDNN 90400, due "));
+              testing::HasSubstr("found cuDNN 90400, expected "));
   EXPECT_EQ(names.status(), call.status());
 }
 

@@ -99,7 +99,7 @@ TEST_F(Forms, AnotherFormIsRefusedAfterARecordingToo) {
   EXPECT_THAT(refused.message(), HasSubstr("f32"));
   Tensor longer = Vector(1, 8);
   EXPECT_THAT(graphs_->Run(copy, {longer}, {}).status().message(),
-              HasSubstr("input 0: size 0 is 8, 4 is due"));
+              HasSubstr("input 0: size 0: found 8, expected 4"));
   EXPECT_EQ(FloatValues(Begin(copy, {Vector(4)})[0])[0], 4);
 }
 
