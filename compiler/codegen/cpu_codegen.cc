@@ -65,7 +65,7 @@ class CpuKernelWriter {
     }
     passes_ = PlanPasses(nest_, facts_, {});
     Parameters();
-    ChooseItems();
+    SetItems();
     out_.Open("for (long long w = begin; w < end; ++w)");
     RETURN_IF_ERROR(Item());
     out_.Close();
@@ -99,9 +99,10 @@ class CpuKernelWriter {
     }
   }
 
-  // Cuts the outer axes into items: each a point of all outer axes but the
-  // vector axis, of which it takes a block; a tile takes a block of two axes.
-  void ChooseItems() {
+  // The items that the variant cuts the outer axes into: each a point of all outer
+  // axes but the vector axis, of which it takes a block; a tile takes a block of two
+  // axes.
+  void SetItems() {
     if (TakesRows() || body_.vector_axis == CpuBody::kNoAxis) {
       block_ = 0;
     } else if (columns_ != nullptr) {

@@ -84,7 +84,7 @@ class ReductionWriter {
   }
   bool IsCounted() const { return facts_.num_axes - facts_.num_outer > 1; }
 
-  // Decides whether a pass sums in blocks.
+  // A pass sums in blocks if it may add more points than the variant's block has.
   void StartBlocks(const KernelPass& pass) {
     SymExpr points = 1;
     for (uint32_t axis = facts_.num_outer; axis < facts_.num_axes; ++axis)

@@ -397,7 +397,7 @@ absl::Status CudaAccumulators::LoadShortParts(const std::vector<ScalarId>& ids,
     joiners.push_back(body_.Fresh("j"));
     out_.Line("const auto ", joiners.back(), " = ", join, ";");
   }
-  out_.Line("#pragma unroll ", std::min(read.turns(), 4));
+  out_.Line("#pragma unroll ", std::min(read.turns(), kWrittenOut));
   out_.Open(read.loop());
   for (size_t k = 0; k < ids.size(); ++k) {
     const std::string& a = names_[ids[k]];

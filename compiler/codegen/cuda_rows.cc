@@ -291,7 +291,8 @@ class RowsWriter {
     const char* type = body_.index_type();
     // Values in registers are reached by constant numbers alone.
     const bool in_registers = v_.stages == 0 || v_.stretch > 0;
-    out_.Line("#pragma unroll", in_registers ? "" : " 4");
+    out_.Line("#pragma unroll",
+              in_registers ? "" : absl::StrCat(" ", kWrittenOut));
     const int64_t threads = int64_t{v_.lanes} * Shares();
     const int64_t turns =
         groups_.is_constant()

@@ -16,6 +16,7 @@ enum class TargetKind : uint8_t { kCpu, kCuda };
 inline constexpr int kWarp = 32;                // threads of a warp
 inline constexpr int kMostThreads = 1024;       // threads of a block, at most
 inline constexpr int64_t kMaxAccessBytes = 16;  // of one load or store
+inline constexpr int64_t kLineBytes = 128;      // of a line of a GPU's caches
 
 // Shared memory of a multiprocessor that each block takes beside what it asks for.
 inline constexpr int64_t kSharedOfBlock = 1 << 10;

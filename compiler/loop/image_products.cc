@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "compiler/config/target.h"
+
 namespace kiln {
 namespace {
-
-constexpr int64_t kVectorBytes = 16;
 
 bool AllAre(const Argument& argument, int64_t number) {
   const auto is = [&](const Argument& item) {
@@ -62,7 +62,7 @@ bool IsImageProduct(const Graph& graph, const Node& node) {
     if (!image.sizes[d].is_constant()) return false;
     bytes *= image.sizes[d].constant();
   }
-  return bytes > 0 && bytes % kVectorBytes == 0;
+  return bytes > 0 && bytes % kMaxAccessBytes == 0;
 }
 
 }  // namespace kiln

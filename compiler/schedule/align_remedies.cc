@@ -17,8 +17,10 @@ namespace {
 // 0.96 ms aligned and 6.6 ms otherwise, the gradients 0.8 ms and 4.3 to 4.5 ms.
 constexpr double kPeakFraction = 0.7;     // of an aligned product
 constexpr double kUnalignedSlowdown = 6;  // of an unaligned product
-constexpr double kStepNs = 4000;          // of each additional step
 constexpr double kWorthwhileFraction = 0.9;
+// Of each step that a remedy adds, beside its work: a copy or a library's product. An
+// estimate, above the launch of a kernel of ours (kLaunchNs in nest_price.h).
+constexpr double kAddedStepNs = 4000;
 // In shorter sums the rounding of the part that is summed separately may show in the
 // result.
 constexpr int64_t kLeastPeeledSum = 512;
@@ -103,7 +105,7 @@ class RemedyFinder {
                     bytes / target_.memory_bytes_per_ns);
   }
   double TimeToMove(double bytes) const {
-    return kStepNs + bytes / target_.memory_bytes_per_ns;
+    return kAddedStepNs + bytes / target_.memory_bytes_per_ns;
   }
 
   std::optional<AlignRemedy> Worthwhile(const Contraction& c, Odd odd) const {
@@ -171,12 +173,12 @@ class RemedyFinder {
     if (!parts.has_value()) return std::nullopt;
     for (const Contraction& part : parts->aligned) {
       if (!IsAligned(part, out.turned)) return std::nullopt;
-      out.costs += TimeOf(part, 1) + kStepNs;
+      out.costs += TimeOf(part, 1) + kAddedStepNs;
     }
     for (const Contraction& edge : parts->edges) {
       if (!PlaceOf(edge.result().view, program_).has_value())
         return std::nullopt;
-      out.costs += TimeOf(edge, 1) + kStepNs +
+      out.costs += TimeOf(edge, 1) + kAddedStepNs +
                    TimeToMove(2 * BytesOf(edge.result().view));
     }
     out.peeled.resize(c.extents.size());
@@ -268,7 +270,7 @@ class RemedyFinder {
                                     const AlignRemedy& remedy) const {
     const bool sums = axis + 1 == c.extents.size();
     if (!sums && Loads(c)) return std::nullopt;
-    double costs = sums ? 2 * kStepNs : 0;  // for zeros in both factors
+    double costs = sums ? 2 * kAddedStepNs : 0;  // for zeros in both factors
     for (size_t place = 0; place < c.operands.size(); ++place) {
       const ContractionOperand& operand = c.operands[place];
       if (!IsAlong(operand, axis)) continue;

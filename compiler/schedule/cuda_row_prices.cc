@@ -66,7 +66,6 @@ constexpr int kFewHeld = 8;
 // The slowdown of memory when a warp reads pieces of rows of half a cache line. It
 // grows as the pieces get shorter.
 constexpr double kPiecesOfRows = 0.1;
-constexpr double kLineBytes = 128;
 // Up to this many masked loads, registers for their addresses are not counted.
 constexpr int kFewWindows = 2;
 constexpr double kOthersNs = 390;  // of a load from L2
@@ -369,9 +368,10 @@ Price NestCosts::PriceCuda(const CudaRows& v) const {
       (v.parts * v.cluster);
   // If each lane has one group, a row is read as one piece.
   const double piece = double(v.lanes) * v.vector * WidestBytes();
-  const double pieces = groups > v.lanes && piece < kLineBytes
-                            ? 1 + kPiecesOfRows * (kLineBytes / piece - 1)
-                            : 1;
+  const double pieces =
+      groups > v.lanes && piece < double(kLineBytes)
+          ? 1 + kPiecesOfRows * (double(kLineBytes) / piece - 1)
+          : 1;
   price.memory_ns = std::max(from_memory / target_.memory_bytes_per_ns,
                              traffic.sectors / (kSectorsPerCycle * chip)) *
                     uneven * streams * pieces;

@@ -22,6 +22,10 @@ namespace kiln {
 // many loses a few units in a float's last place.
 inline constexpr int kMostFloatsAdded = 512;
 
+// Steps that are written out of a loop that need not be: over groups in shared memory
+// (CudaRows.stages), or over other blocks' partial results.
+inline constexpr int kWrittenOut = 4;
+
 // The most values of a group whose code is written twice (CudaPoints.whole).
 inline constexpr int kMostWritten = 40;
 
@@ -225,7 +229,8 @@ struct CudaProducts {
   friend bool operator==(const CudaProducts&, const CudaProducts&) = default;
 };
 
-// One thread for each outer point; reduced axes are plain loops.
+// One thread for each outer point; reduced axes are plain loops. Float sums and products
+// are doubles.
 struct CudaSerial {
   int threads = 256;
   int blocks = 0;  // as CudaPoints.blocks

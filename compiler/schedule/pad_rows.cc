@@ -4,13 +4,11 @@
 #include <utility>
 #include <variant>
 
+#include "compiler/config/target.h"
 #include "compiler/schedule/dependencies.h"
 
 namespace kiln {
 namespace {
-
-constexpr int64_t kVectorBytes = 16;
-constexpr int64_t kLineBytes = 128;
 
 bool IsKnown(const DimVector& numbers) {
   return std::all_of(numbers.begin(), numbers.end(),
@@ -58,10 +56,12 @@ bool AllowsStride(const LoopStep& step, BufferId b, const Buffer& buffer,
 
 }  // namespace
 
-int64_t RowAlignment(DType dtype) { return kVectorBytes / SizeInBytes(dtype); }
+int64_t RowAlignment(DType dtype) {
+  return kMaxAccessBytes / SizeInBytes(dtype);
+}
 
 int64_t PaddedStride(int64_t length, DType dtype) {
-  const int64_t bytes = length > kLongRow ? kLineBytes : kVectorBytes;
+  const int64_t bytes = length > kLongRow ? kLineBytes : kMaxAccessBytes;
   return RoundUp(length, bytes / SizeInBytes(dtype));
 }
 
