@@ -44,8 +44,8 @@ absl::StatusOr<std::vector<wire::SignedArtifact>> ReadBundle(
   if (bytes.size() < kHeaderBytes ||
       bytes.substr(0, known) != kMark.substr(0, known)) {
     return Corrupt(
-        absl::StrCat("its ", bytes.size(),
-                     " bytes do not begin as those of a saved bundle do"));
+        absl::StrCat("found ", bytes.size(),
+                     " bytes that are not a saved bundle (bad magic)"));
   }
   if (bytes[known] != kMark[known]) {
     return MakeError(ErrorReason::kArtifactIncompatible,
@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<wire::SignedArtifact>> ReadBundle(
   }
   const absl::string_view payload = bytes.substr(kHeaderBytes);
   if (bytes.substr(kMark.size(), Digest::kBytes) != DigestOf(payload).bytes()) {
-    return Corrupt("it was cut short or changed: its digest is another");
+    return Corrupt("it was cut short or changed (its SHA-256 does not match)");
   }
   wire::ArtifactBundle bundle;
   if (payload.size() > INT_MAX ||

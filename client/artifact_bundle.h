@@ -13,20 +13,19 @@ namespace wire {
 class SignedArtifact;
 }  // namespace wire
 
-// Signed artifacts as one string of bytes, for another machine: a mark with the
-// format's number, the SHA-256 of what follows, an ArtifactBundle
-// (proto/artifact_bundle.proto).
+// Reads and writes bundles: signed artifacts in one string of bytes, to copy to another
+// machine. A bundle is a magic number with the format's version, the SHA-256 of the
+// rest, and an ArtifactBundle (proto/artifact_bundle.proto).
 //
-// Decides: the form, and that bytes which were cut or changed are refused as a
-// whole. Leaves alone: whom to trust and what each artifact is good for
-// (load_bundle.h); nothing here is evidence of who made it.
+// A bundle that was cut or changed is refused as a whole. But the checksum does not say
+// who wrote it: load_bundle.h verifies each artifact's signature and target.
 
 // Equal artifacts in equal order give equal bytes.
 std::string WriteBundle(const std::vector<wire::SignedArtifact>& artifacts);
 
 // Errors:
-//   ARTIFACT_CORRUPT       no bundle, cut short, or changed on the way
-//   ARTIFACT_INCOMPATIBLE  of another format, or written by another version
+//   ARTIFACT_CORRUPT       not a bundle, or one that was cut short or changed
+//   ARTIFACT_INCOMPATIBLE  another format, or written by another version of Kiln
 absl::StatusOr<std::vector<wire::SignedArtifact>> ReadBundle(
     absl::string_view bytes);
 

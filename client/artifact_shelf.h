@@ -16,19 +16,18 @@
 
 namespace kiln {
 
-// Keeps the artifacts that a process's sessions have used, so that they can be copied
-// to another machine, and artifacts that came from one. A session that finds an
-// artifact here does not ask a daemon for it. All stay in memory.
+// Keeps in memory the artifacts that a process's sessions have used, so that they can be
+// copied to another machine, and the artifacts that came from one. A session that finds
+// an artifact here does not ask a daemon for it.
 //
-// Decides: which artifact answers a request, as the daemon does: by the digest
-// of the request, then by the guards it relies on.
-// Leaves alone: whether an artifact may be trusted. Only what a session has
-// verified is put here (load_bundle.h, session.cc).
+// Finds artifacts as the daemon does: by the digest of the request, then by the guards.
+// It does not check signatures: callers add only artifacts that a session has verified
+// (load_bundle.h, session.cc).
 //
 // Thread-safe.
 class ArtifactShelf {
  public:
-  // An artifact that was verified.
+  // A verified artifact.
   struct Entry {
     std::shared_ptr<const wire::SignedArtifact> artifact;
     Digest request_digest;  // of the request that it answers
@@ -39,21 +38,21 @@ class ArtifactShelf {
   ArtifactShelf(const ArtifactShelf&) = delete;
   ArtifactShelf& operator=(const ArtifactShelf&) = delete;
 
-  // Keeps what came in a bundle, to be found.
+  // Adds artifacts from a bundle, which Find may then return.
   void AddFound(std::vector<Entry> entries) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Keeps what a session used, to be saved. One that is kept already is not
-  // kept twice. Unsigned ones are not for this.
+  // Adds an artifact that a session used, which Save then writes. Adding it again has no
+  // effect. It must be signed.
   void AddUsed(const wire::SignedArtifact& artifact) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // An artifact from a bundle that answers this request and whose guards hold for
-  // these values of its canonical symbols, in order; null if there is none.
+  // An artifact from a bundle that answers this request and whose guards hold for these
+  // values of the canonical symbols, in their order. Null if there is none.
   std::shared_ptr<const wire::SignedArtifact> Find(
       const Digest& request_digest, absl::Span<const int64_t> values) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // All that was used, as a bundle. The order is that of their digests, so that
-  // equal sets give equal bytes.
+  // A bundle of all used artifacts, sorted by digest, so that equal sets give equal
+  // bytes.
   std::string Save() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -19,68 +19,68 @@
 
 namespace kiln {
 
-// What a compile gave, wherever it was done. `artifact` is not verified yet:
+// The result of a compile by a daemon or a local worker. `artifact` is not verified yet;
 // runtime/artifact_view does that.
 struct CompileOutcome {
   wire::SignedArtifact artifact;
-  // Of the request as it was asked: what the artifact must answer.
+  // The digest of the request, which the artifact must name.
   Digest request_digest;
   wire::CompileResult::ServedFrom served_from =
       wire::CompileResult::SERVED_FROM_UNSPECIFIED;
-  // Where the time went; zero for what the cache gave.
+  // How long each phase took; zero if the artifact came from the cache.
   absl::Duration queued;
   absl::Duration planned;
   absl::Duration built;
   int units_built = 0;
   int units_cached = 0;
-  // Why something that max_autotune wants measured was not.
+  // Why a measurement that max_autotune asks for was not made.
   absl::Status measured;
 };
 
-// Longer than any compile should take: the limit of a wait that has no other.
+// The default deadline of a compile: longer than any compile should take.
 inline constexpr absl::Duration kLongestCompile = absl::Minutes(10);
 
 struct CompileCall {
   SteadyTime deadline = SteadyIn(kLongestCompile);
-  // Called on the calling thread for each Progress of the daemon. A function,
-  // since only the caller knows where people look. May be empty.
+  // Called on the calling thread for each Progress message of the daemon. May be empty.
   std::function<void(const wire::Progress&)> on_progress;
 };
 
-// Compiles through a daemon: asks for the artifact by the digest of the
-// request, and sends the graph only when the daemon has none.
+// Compiles through a daemon. It asks for the artifact by the digest of the request, and
+// sends the graph only if the daemon has no artifact.
 //
 // Thread-safe.
 class CompileClient {
  public:
-  // Connects and learns who signs. UNAVAILABLE when no daemon answers within
-  // the address's answer_timeout (DaemonIsSilent); ARTIFACT_UNTRUSTED when one
-  // behind TCP signs
-  // with none of the address's keys; else the errors of OpenDaemonChannel.
+  // Connects to the daemon and asks for its keys.
+  //
+  // Errors: those of OpenDaemonChannel; UNAVAILABLE if no daemon answers within the
+  // address's answer_timeout (DaemonIsSilent); ARTIFACT_UNTRUSTED if a daemon behind TCP
+  // signs with none of the address's keys.
   static absl::StatusOr<std::unique_ptr<CompileClient>> Connect(
       const DaemonAddress& address);
 
-  // Errors: those of CompileService.Compile, with their reason; those of
-  // CanonicalizeRequest, before anything is sent; UNAVAILABLE when the daemon
-  // is gone (a broken connection is opened again, once);
-  // QUEUE_FULL when the daemon had no place until the deadline: it is asked again,
-  // after pauses that grow and differ from caller to caller;
-  // DEADLINE_EXCEEDED, in time: after answer_timeout where the daemon has not
-  // said by then whether it has the artifact (DaemonIsSilent).
+  // Errors: those of CanonicalizeRequest, before anything is sent; those of
+  // CompileService.Compile, with their reason; and
+  //   UNAVAILABLE        the daemon is gone; a broken connection is reopened once
+  //   QUEUE_FULL         the queue stayed full until the deadline; the daemon is asked
+  //                      again after growing, random pauses
+  //   DEADLINE_EXCEEDED  never late; already after answer_timeout if the daemon has not
+  //                      said whether it has the artifact (DaemonIsSilent)
   //
-  // With max_autotune among the request's options the daemon first measures what
-  // has no decision yet. What comes of that fails no compile (`measured`): the
-  // caller may have no right to it, or the daemon's machine no such device.
+  // If the request has max_autotune, the daemon first measures what has no tuning
+  // decision yet. A failed measurement does not fail the compile (see `measured`): the
+  // caller may lack the permission, or the daemon's machine the device.
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
                                          const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whose artifacts may be taken from this daemon, as it said last.
+  // The keys that artifacts of this daemon are verified with.
   TrustedKeys keys() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Asks the daemon for its keys again: it may have others, or have revoked some.
-  // Errors: those of Connect; the keys stay what they were then.
+  // Asks the daemon for its keys again, which may have changed or been revoked.
+  // Errors: those of Connect; then the keys stay as they were.
   absl::Status RefreshKeys() ABSL_LOCKS_EXCLUDED(mu_);
-  // The daemon's version and build, for people: "kilnd 0.1.0, build 1a2b3c4d".
+  // The daemon's version and build, for messages: "kilnd 0.1.0, build 1a2b3c4d".
   const std::string& build() const { return build_; }
   const DaemonAddress& address() const { return address_; }
 

@@ -110,10 +110,10 @@ absl::StatusOr<wire::CompileResult> CompileAndWait(
   }
   const absl::Status outcome = events.Outcome();
   if (events.silent()) {
-    return MarkSilent(absl::UnavailableError(absl::StrCat(
-        "compile: the daemon has said nothing for ",
-        absl::FormatDuration(wanted.longest_silence),
-        ", though it tells every few seconds how a compile goes")));
+    return MarkSilent(absl::UnavailableError(
+        absl::StrCat("compile: the daemon has sent nothing for ",
+                     absl::FormatDuration(wanted.longest_silence),
+                     ", expected its progress every few seconds")));
   }
   if (!outcome.ok()) return outcome;
   if (result.has_value()) return *std::move(result);

@@ -10,12 +10,12 @@
 
 namespace kiln {
 
-// How one Compile call is waited for.
+// How long to wait for one Compile call, and who is told of its progress.
 struct EventsWanted {
   SteadyTime deadline;
-  // A daemon that sends no event for so long has stopped: DaemonIsSilent.
+  // A daemon that sends no event for this long counts as stopped (DaemonIsSilent).
   absl::Duration longest_silence;
-  // Called on the calling thread for each Progress. May be empty.
+  // Called on the calling thread for each Progress message. May be empty.
   std::function<void(const wire::Progress&)> on_progress;
 };
 

@@ -20,17 +20,18 @@ struct Trouble {
 };
 constexpr Trouble kTroubles[] = {
     {"Connection refused",
-     "Connection refused; none runs there: start one, or name its address"},
+     "Connection refused; no daemon listens there: start one, or check the "
+     "address"},
     {"certificate verify failed",
      // gRPC does not say which of the two it is.
-     "its certificate has expired, as its log says then (tls.expired), or is "
-     "not one that the TLS CA signed; name the CA of that daemon (--tls-ca, "
+     "its certificate has expired (then the daemon logs tls.expired), or the "
+     "TLS CA did not sign it; name the CA of that daemon (--tls-ca, "
      "KILN_TLS_CA)"},
     {"Hostname Verification Check failed",
-     "its certificate is for other names; call it by one of those, or give it "
-     "a certificate for this one"},
+     "its certificate is for other names; use one of those, or give it a "
+     "certificate for this one"},
     {"wrong version number",
-     "it speaks no TLS; leave out the TLS CA, or name a port with TLS"},
+     "it does not use TLS; leave out the TLS CA, or name a port with TLS"},
     {"Connection reset by peer",
      "it closed the connection; a port with TLS takes the CA of the daemon "
      "(--tls-ca, KILN_TLS_CA)"},
@@ -43,7 +44,8 @@ constexpr Trouble kTroubles[] = {
     {"Connection timed out",
      "Connection timed out; is that machine up, and its port open?"},
     {"FD Shutdown",
-     "no connection within the time; is that machine up, and its port open?"},
+     "no connection before the deadline; is that machine up, and its port "
+     "open?"},
 };
 
 // "127.0.0.1:7117: Failed to ..." of "UNKNOWN: ipv4:127.0.0.1:7117: Failed to ...",
@@ -71,7 +73,7 @@ Failure FailureIn(absl::string_view last_error) {
 std::optional<std::string> ConnectionTrouble(absl::string_view said) {
   if (absl::ConsumePrefix(&said, kNoName)) {
     return absl::StrCat(said.substr(0, said.find(": ")),
-                        ": no such host is known here; name another, or its "
+                        ": unknown host; check the name, or use the host's IP "
                         "address");
   }
   for (const absl::string_view prefix : kNoConnection) {
@@ -83,7 +85,7 @@ std::optional<std::string> ConnectionTrouble(absl::string_view said) {
         return absl::StrCat(failure.address, between, trouble.words);
     }
     return absl::StrCat(failure.address, between,
-                        "can't be connected to: ", failure.why);
+                        "cannot connect: ", failure.why);
   }
   return std::nullopt;
 }

@@ -8,12 +8,12 @@
 
 namespace kiln {
 
-// What gRPC says of a connection that it could not make, in our words: the address,
-// what was found there, what to do. Empty for what is no such text. Pure.
+// Rewrites gRPC's message about a failed connection: the address, what was found there,
+// and what to do. Empty if `said` is not such a message. Pure.
 //
 //   "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7117:
 //    Failed to connect to remote host: Connection refused"
-//   "127.0.0.1:7117: Connection refused; none runs there: ..."
+//   "127.0.0.1:7117: Connection refused; no daemon listens there: ..."
 std::optional<std::string> ConnectionTrouble(absl::string_view said);
 
 }  // namespace kiln

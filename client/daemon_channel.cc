@@ -52,9 +52,10 @@ absl::Status NotThere(const std::string& path, int error) {
   const bool absent = error == ENOENT || error == ECONNREFUSED;
   return absl::UnavailableError(absl::StrCat(
       "kilnd at ", path, ": ", std::strerror(error),
-      absent            ? "; none runs there: start one, or name its socket"
-      : error == EACCES ? "; its owner lets you in by an [[access]] rule"
-                        : ""));
+      absent ? "; no daemon listens there: start one, or check the path"
+      : error == EACCES
+          ? "; ask its owner for an [[access]] rule that lets you in"
+          : ""));
 }
 
 absl::StatusOr<Descriptor> ConnectTo(const std::string& path,
@@ -91,7 +92,7 @@ absl::Status CheckPeer(int fd, const std::string& path, uid_t due) {
   if (peer.uid == due || peer.uid == 0) return absl::OkStatus();
   return MakeError(ErrorReason::kPermission,
                    absl::StrCat("kilnd at ", path, ": runs as user ", peer.uid,
-                                ", due ", due));
+                                ", expected ", due));
 }
 
 grpc::ChannelArguments ArgumentsFor(const DaemonAddress& address) {
@@ -136,7 +137,7 @@ std::optional<absl::Status> MessageOverLimit(const grpc::Status& status,
   absl::ConsumeSuffix(&sizes.second, ")");
   return MakeError(ErrorReason::kTooLarge,
                    absl::StrCat(what, ": message: found ", sizes.first,
-                                " bytes, due at most ", sizes.second));
+                                " bytes, expected at most ", sizes.second));
 }
 
 }  // namespace
@@ -151,14 +152,14 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenDaemonChannel(
   if (address.socket.empty()) {
     if (address.tcp.empty()) {
       return MakeError(ErrorReason::kBadOption,
-                       "daemon: no socket, no address; KILN_ADDR or kiln.toml "
-                       "may name one");
+                       "daemon: found no socket and no address; set KILN_ADDR, "
+                       "or name one in kiln.toml");
     }
     if (address.public_keys.empty()) {
       return MakeError(ErrorReason::kBadOption,
                        absl::StrCat("daemon at ", address.tcp,
                                     ": found no public key of it; name the one "
-                                    "that `compilectl keys list` tells beside "
+                                    "that `compilectl keys list` shows beside "
                                     "it (--public-key, KILN_PUBLIC_KEY)"));
     }
     ASSIGN_OR_RETURN(const auto credentials,
@@ -200,7 +201,7 @@ absl::Status StatusOfCall(const grpc::Status& status,
   // gRPC's own words for it.
   if (status.error_message() == "Deadline Exceeded")
     return absl::DeadlineExceededError(
-        absl::StrCat(what, ": no answer within the time that was given"));
+        absl::StrCat(what, ": no answer before the deadline"));
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                       message);
 }

@@ -11,27 +11,29 @@
 #include "proto/base/trusted_keys.h"
 #include "proto/compile_service.pb.h"
 
-// Who a daemon says it is, and whether that is the one that was meant.
+// Asks a daemon who it is, and checks that it is the expected one.
 
 namespace kiln {
 
-// UNAVAILABLE when it does not answer within `timeout` (DaemonIsSilent); else the
-// errors of CompileService.Describe. `what` stands in front of the message.
+// Calls CompileService.Describe.
+//
+// Errors, prefixed with `what`: UNAVAILABLE if the daemon does not answer within
+// `timeout` (DaemonIsSilent); those of Describe.
 absl::StatusOr<wire::DescribeReply> AskWhoItIs(
     const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
     absl::string_view what);
 
-// The keys that artifacts of a daemon are verified with, which says of itself who
-// signs there. Of a daemon whose socket was checked that is enough. Else keys are
-// configured, and its word can only take one away.
+// The keys that a daemon's artifacts are verified with. `reply` names the keys that it
+// signs with. Over a checked Unix socket these are trusted. Over TCP only the keys in
+// `address` are trusted; `reply` can revoke some of them, but cannot add any.
 //
-// ARTIFACT_UNTRUSTED, naming the keys of both sides, when a daemon behind TCP signs
-// with none of the address's keys and believes none of them.
+// ARTIFACT_UNTRUSTED, with the keys of both sides, if a daemon behind TCP neither signs
+// with a key in `address` nor trusts one.
 absl::StatusOr<TrustedKeys> KeysOf(const DaemonAddress& address,
                                    const wire::DescribeReply& reply);
 
-// OK when the daemon behind TCP is one that the address's keys mean: the errors of
-// both above. One behind a socket is not asked.
+// Checks that the daemon behind TCP has one of the keys in `address`. For a Unix socket
+// it returns OK without a call. Errors: those of AskWhoItIs and KeysOf.
 absl::Status CheckIdentity(const std::shared_ptr<grpc::Channel>& channel,
                            const DaemonAddress& address);
 

@@ -100,7 +100,7 @@ absl::Status DaemonLink::Heard(const absl::Status& status,
   std::string words =
       absl::StrCat("kilnd at ", from.Text(), ": does not answer");
   if (options_.silence_pause > absl::ZeroDuration()) {
-    absl::StrAppend(&words, "; it is asked again after ",
+    absl::StrAppend(&words, "; the next try is in ",
                     absl::FormatDuration(options_.silence_pause));
   }
   MutexLock lock(&mu_);

@@ -19,9 +19,9 @@ namespace kiln {
 struct DaemonLinkOptions {
   DaemonAddress daemon;
   absl::Duration compile_deadline;
-  // How long a daemon that did not answer is left alone. Zero: it is always asked.
+  // How long a daemon that did not answer is not asked again. Zero: it always is.
   absl::Duration silence_pause;
-  // As SessionOptions has them. May be empty.
+  // See SessionOptions. May be empty.
   std::function<void(const std::string& graph, const wire::Progress&)>
       on_progress;
   std::function<std::optional<DaemonAddress>()> find_daemon;
@@ -39,18 +39,17 @@ class DaemonLink {
   explicit DaemonLink(DaemonLinkOptions options)
       : options_(std::move(options)), breaker_(options_.silence_pause) {}
 
-  // Reaches the daemon before the first compile asks it. Errors: those of
-  // CompileClient::Connect.
+  // Connects ahead of the first compile. Errors: those of CompileClient::Connect.
   absl::Status Connect();
 
-  // Errors: those of CompileClient. While the daemon is left alone, DaemonIsSilent
-  // at once, with the words of the compile that found it silent.
+  // Errors: those of CompileClient. While the daemon is left alone, returns at once
+  // with DaemonIsSilent and the message of the compile that found it silent.
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request);
 
   // The keys that may sign its artifacts; none until it has been reached.
   TrustedKeys keys() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Asks the daemon for them again, unless it has not been reached or is left
-  // alone. On an error the keys stay what they were.
+  // Asks the daemon for its keys again, unless it was never reached or is left alone.
+  // On an error the keys stay as they were.
   absl::Status RefreshKeys() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

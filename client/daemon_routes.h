@@ -14,38 +14,38 @@
 
 namespace kiln {
 
-// The numbers of `places` in the order in which a request with this digest asks
-// them: by rendezvous hashing, each place has a score for each request, and the
-// highest is first. So clients that know the same daemons, in any order, ask the
-// same one, and each daemon's own compiles stay one for all; where a daemon goes,
-// its requests alone move.
+// The indices of `places` in the order in which they are asked for a request with this
+// digest. This is rendezvous hashing: each place has a score for each request, and the
+// highest comes first. Clients that know the same daemons, in any order, ask the same
+// one, so that a graph is compiled once for all of them. When a daemon goes, only its
+// own requests move to others.
 std::vector<size_t> OrderOfPlaces(const std::vector<std::string>& places,
                                   absl::string_view request_digest);
 
-// The daemons that a session may ask. Of several, each request has a first one
-// (OrderOfPlaces); the next is asked when that one is gone or does not answer. One
-// that was gone is left alone for kAwayPause, then one compile tries it again.
+// The daemons that a session may ask. If there are several, OrderOfPlaces says in which
+// order; the next is asked if one is gone or does not answer. A daemon that is gone is
+// not asked for kAwayPause; then one compile tries it again.
 //
 // Thread-safe.
 class DaemonRoutes {
  public:
   static constexpr absl::Duration kAwayPause = absl::Seconds(10);
 
-  // At least one, each with another address.
+  // `daemons`: at least one; their addresses must differ.
   explicit DaemonRoutes(std::vector<DaemonLinkOptions> daemons);
 
-  // Reaches all. OK when one of them answers; else the first one's error.
+  // Connects to all. OK if at least one answers; else the first one's error.
   absl::Status Connect();
 
-  // Waits at most as long as each daemon may take in turn; one that does not answer
-  // has its answer_timeout, and is then left alone.
+  // Asks one daemon after another. One that does not answer takes its answer_timeout
+  // and is then left alone.
   //
-  // Errors: those of DaemonLink::Compile, from the last daemon that was asked.
+  // Errors: those of DaemonLink::Compile for the last daemon that was asked.
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request);
 
-  // Of all daemons that were reached.
+  // The keys of all daemons that were reached.
   TrustedKeys keys() const;
-  // Asks all again. The first error, after all were asked.
+  // Asks all daemons for their keys again. Returns the first error.
   absl::Status RefreshKeys();
 
  private:

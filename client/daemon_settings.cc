@@ -100,7 +100,8 @@ absl::Status CheckOwn(const std::string& file, int fd) {
     if (owner != geteuid() && owner != 0)
       return Refuse(file, absl::StrCat("it is user ", owner, "'s"));
   }
-  if ((found.st_mode & 0022) != 0) return Refuse(file, "others may write it");
+  if ((found.st_mode & 0022) != 0)
+    return Refuse(file, "other users can write it");
   if (!S_ISREG(found.st_mode)) return Refuse(file, "is not a regular file");
   return absl::OkStatus();
 }
@@ -234,8 +235,9 @@ absl::Status ReadKeys(const Settings& settings, DaemonSettings& out) {
 
 std::string Untrusted(const std::string& address) {
   return absl::StrCat(address,
-                      " takes KILN_PUBLIC_KEY, the daemon's key as "
-                      "`compilectl keys list` tells it beside the daemon");
+                      ": found no public key for it; set KILN_PUBLIC_KEY to "
+                      "the key that `compilectl keys list` shows on the "
+                      "daemon's machine");
 }
 
 // Once for each address, while the program lives.
@@ -244,13 +246,12 @@ void TellOnceNotAsked(const std::string& source, const std::string& address) {
   static auto& told = *new std::set<std::string>();
   MutexLock lock(&mu);
   if (!told.insert(address).second) return;
-  LogWarning(
-      "daemon.not_asked",
-      {{"source", source},
-       {"text", absl::StrCat(Untrusted(address), "; it is asked nothing")}});
+  LogWarning("daemon.not_asked",
+             {{"source", source},
+              {"text", absl::StrCat(Untrusted(address), "; it is not used")}});
 }
 
-// Leaves out those that nobody vouches for, unless there are no others.
+// Removes the TCP addresses without a public key, unless there are no others.
 absl::Status CheckTrust(const std::string& source, DaemonSettings& out) {
   if (!out.public_keys.empty()) return absl::OkStatus();
   const auto is_untrusted = [](const DaemonAddress& address) {

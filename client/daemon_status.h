@@ -8,7 +8,7 @@
 
 namespace kiln {
 
-// What the status of a call says about the daemon. Each is false for OK.
+// What the status of a call says about the daemon. Each predicate is false for OK.
 
 // The connection is lost, and the call may succeed over a new one: UNAVAILABLE or
 // CANCELLED without a reason. (A server that shuts down cancels its calls; our
@@ -21,12 +21,12 @@ bool ConnectionLost(const absl::Status& status);
 absl::Status MarkSilent(absl::Status status);
 bool DaemonIsSilent(const absl::Status& status);
 
-// When a daemon that had no place for a call wants it again. Empty: it did not say
-// so, and trying again is no use.
+// When a daemon whose queue was full wants the call again. Empty: it did not say, and
+// trying again is of no use.
 absl::Status MarkRetry(absl::Status status, absl::Duration delay);
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 
-// The daemon serves no more calls: the connection is lost, or it is draining.
+// The daemon no longer serves calls: the connection is lost, or it is draining.
 bool DaemonIsGone(const absl::Status& status);
 
 // There is no daemon, or it cannot serve the request now, so a fallback may. A

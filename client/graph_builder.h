@@ -14,7 +14,7 @@
 #include "proto/base/dtype.h"
 #include "proto/graph.pb.h"
 
-// Writes wire Graphs in C++:
+// Builds wire Graphs in C++:
 //
 //   GraphBuilder g("bias_relu");
 //   const SizeExpr n = g.Symbol("N", {.hint = 64});
@@ -27,14 +27,14 @@
 
 namespace kiln {
 
-// A size, stride or offset: an integer, or an expression over symbols. A value.
+// A size, stride or offset: an integer, or an expression over symbols.
 class SizeExpr {
  public:
   SizeExpr(int64_t value) { expr_.set_value(value); }
   explicit SizeExpr(wire::SymExpr expr) : expr_(std::move(expr)) {}
 
   const wire::SymExpr& wire() const { return expr_; }
-  // The integer, when no symbol is in it.
+  // The integer, if the expression has no symbols.
   std::optional<int64_t> constant() const;
 
   friend SizeExpr operator+(const SizeExpr& a, const SizeExpr& b);
@@ -47,7 +47,7 @@ class SizeExpr {
   wire::SymExpr expr_;
 };
 
-// A tensor in a graph under construction. Made by a GraphBuilder only.
+// A tensor in a graph under construction. Only a GraphBuilder makes one.
 class Value {
  public:
   uint32_t number() const { return number_; }
@@ -58,7 +58,7 @@ class Value {
   uint32_t number_;
 };
 
-// The meta of a tensor. Without strides it is contiguous.
+// The meta of a tensor. A tensor without strides is contiguous.
 struct TensorSpec {
   DType dtype = DType::kFloat32;
   std::vector<SizeExpr> sizes;
@@ -93,15 +93,14 @@ struct NamedArg {
 };
 
 struct SymbolSpec {
-  int64_t hint = 0;  // the size of the call at hand; 0: not known
-  // Inclusive bounds the caller vouches for. Both zero: [0, 2^62).
+  int64_t hint = 0;  // its value in the first call; 0: not known
+  // Inclusive bounds that the caller guarantees. Both zero: [0, 2^62).
   int64_t min = 0;
   int64_t max = 0;
 };
 
-// Builds one graph. Inputs and constants come before the first Node. The first
-// mistake is kept and given by Build; what is called after it has no effect.
-// One thread.
+// Builds one graph. Inputs and constants come before the first Node. Build returns the
+// first mistake; calls after it have no effect. Not thread-safe.
 class GraphBuilder {
  public:
   explicit GraphBuilder(absl::string_view name,
@@ -109,11 +108,11 @@ class GraphBuilder {
 
   SizeExpr Symbol(absl::string_view name, const SymbolSpec& spec = {});
 
-  // `alignment_bytes`: what the caller promises of each call's address, a power
-  // of two from 1 to 16; 0: that of one element.
+  // `alignment_bytes`: the alignment of the address that the caller promises in each
+  // call, a power of two from 1 to 16. 0: the alignment of one element.
   Value Input(absl::string_view name, const TensorSpec& spec,
               uint32_t alignment_bytes = 0);
-  // `data`: the elements, row-major; over 1 MiB see large_constants.h.
+  // `data`: the elements, row-major. For more than 1 MiB see large_constants.h.
   Value Constant(absl::string_view name, const TensorSpec& spec,
                  absl::string_view data);
 
@@ -129,8 +128,8 @@ class GraphBuilder {
 
   void Output(Value value);
 
-  // INVALID_ARGUMENT MALFORMED_GRAPH: an input after a node, a spec whose
-  // strides are not as many as its sizes, a constant of another length.
+  // INVALID_ARGUMENT MALFORMED_GRAPH: an input after a node; a spec with a different
+  // number of strides than sizes; a constant whose data has the wrong length.
   absl::StatusOr<wire::Graph> Build() const;
 
  private:

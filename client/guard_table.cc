@@ -221,7 +221,8 @@ std::string CompiledGuards::WhyNotInput(size_t i,
   }
   if (!due.is_tensor) {
     if (input.number == due.scalar || due.scalar == kAny) return "";
-    return "an integer input has another value";
+    return absl::StrCat("input ", i, ": ", input.number, ", expected ",
+                        due.scalar);
   }
   if (input.dtype != due.dtype) {
     return absl::StrCat("input ", i, ": ", ShortName(input.dtype),
@@ -271,7 +272,7 @@ std::string CompiledGuards::WhyNot(absl::Span<const InputView> inputs) const {
   }
   std::vector<int64_t> values(symbols_.size());
   if (!BindSymbols(inputs, absl::MakeSpan(values))) {
-    return "a symbol is out of its range";
+    return "the value of a symbol is out of its range";
   }
   for (const PlanGuard& guard : guards_) {
     if (guard.condition.Evaluate(values) == 0) {
@@ -279,7 +280,8 @@ std::string CompiledGuards::WhyNot(absl::Span<const InputView> inputs) const {
                           guard.origin, ")");
     }
   }
-  if (!HoldSymbolic(inputs, values)) return "sizes that do not go together";
+  if (!HoldSymbolic(inputs, values))
+    return "sizes or strides do not match the values of the symbols";
   return "";
 }
 

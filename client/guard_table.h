@@ -15,39 +15,38 @@
 
 namespace kiln {
 
-// What must hold of a call's inputs for one artifact to serve them, compiled
-// into flat lists: each input is visited once for its dtype, rank, alignment and
-// constant sizes and strides (a compare each), then come symbols, their ranges
-// and the expressions over them. A nanosecond a guard or less.
+// The conditions on a call's inputs under which one artifact may run, compiled into flat
+// lists. Each input is visited once, to compare its dtype, rank, alignment and constant
+// sizes and strides. Then symbols, their ranges and the expressions over them are
+// checked. A guard takes a nanosecond or less.
 //
-// As PyTorch and the executor (runtime/check_inputs.h), it ignores strides of
+// Like PyTorch and the executor (runtime/check_inputs.h), it ignores strides of
 // dimensions of one element, and strides and addresses of empty tensors.
 //
-// Immutable, so thread-safe. Holds allocates nothing for up to kFewSymbols
-// symbols.
+// Immutable, so thread-safe. Hold allocates no memory for up to kFewSymbols symbols.
 class CompiledGuards {
  public:
   CompiledGuards(const Plan& plan, const std::vector<PlanGuard>& guards);
 
   bool Hold(absl::Span<const InputView> inputs) const;
 
-  // The first guard that fails, in words: "input 2: size 1 is 17, due 24".
-  // Empty when all hold. For messages; slow.
+  // Describes the first guard that fails: "input 2: size 1 is 17, expected 24".
+  // Empty if all hold. For messages; slow.
   std::string WhyNot(absl::Span<const InputView> inputs) const;
 
-  // How inputs that Hold refuses would have to be compiled for.
+  // What a compile for inputs that Hold refuses must take into account.
   struct Mismatch {
-    // The metas themselves differ: no artifact of this graph serves them.
+    // Dtype, rank or a constant size differs: no artifact of this graph can serve them.
     bool hopeless = false;
     std::vector<int64_t> symbols;       // values, in the order of the plan
     std::vector<SymProgram> forbidden;  // guards that fail for these values
-    // What is true of each input's address, for those that are less aligned
-    // than was promised: (input, bytes).
+    // For each input that is less aligned than promised: (input, its alignment in
+    // bytes).
     std::vector<std::pair<int, uint32_t>> alignments;
   };
   Mismatch Examine(absl::Span<const InputView> inputs) const;
 
-  // Guards that a call is tested against.
+  // How many guards a call is checked against.
   int count() const;
 
  private:
@@ -62,10 +61,10 @@ class CompiledGuards {
     bool scalar;
     SymProgram due;
   };
-  // Stands among dims_ for a number that is Symbolic; one that must be this very
-  // number is Symbolic too.
+  // Marks an entry of dims_ that Symbolic checks. A number that must equal kAny itself
+  // is Symbolic too.
   static constexpr int64_t kAny = INT64_MIN;
-  struct Due {  // of each input, in order
+  struct Due {  // what is expected of one input
     bool is_tensor;
     DType dtype;
     int32_t rank;
@@ -74,8 +73,9 @@ class CompiledGuards {
     int64_t scalar;  // or kAny
   };
 
-  // Whether a tensor has the very numbers that are due, as nearly all have.
-  // HoldInput costs more, and says what else will do.
+  // Whether a tensor's sizes and strides equal the expected ones exactly. This is fast
+  // and nearly always true. HoldInput is slower; it also accepts numbers that depend on
+  // symbols, and strides that do not matter.
   bool IsVery(const Due& due, const InputView& input) const;
   bool HoldInput(const Due& due, const InputView& input,
                  bool with_alignment) const;
@@ -99,22 +99,20 @@ class CompiledGuards {
   std::vector<PlanGuard> guards_;
 };
 
-// Which of a callable's artifacts serves a call. Where there are several, first
-// a hash of the inputs' metas names the entry that served them last; its guards
-// are tested, and only when they fail are the other entries tried, the newest
-// first.
+// Finds the artifact of a callable that serves a call. If there are several, a memo maps
+// the hash of the inputs' metas to the entry that served such inputs last. Its guards are
+// checked first; only if they fail are the other entries tried, newest first.
 //
-// Immutable but for the memo of the hash, which any number of threads may use:
-// With gives a new table. A row of the memo is a hint and never trusted.
+// Thread-safe. Entries never change: With returns a new table. The memo does change, but
+// its rows are only hints.
 class GuardTable {
  public:
   GuardTable() = default;
 
-  // This table and one more entry.
+  // A table with the entries of this one and one more.
   std::shared_ptr<const GuardTable> With(CompiledGuards guards) const;
 
-  // The number of the entry that serves `inputs`, in order of adding; -1 when
-  // none does.
+  // The index of the entry that serves `inputs`, in the order of adding; -1 if none does.
   int Find(absl::Span<const InputView> inputs) const;
 
   int size() const { return static_cast<int>(entries_.size()); }
@@ -124,11 +122,11 @@ class GuardTable {
   static constexpr int kMemoRows = 64;
 
   std::vector<std::shared_ptr<const CompiledGuards>> entries_;
-  // hash with its low bits replaced by entry + 1; 0: empty.
+  // A hash whose low bits are replaced by the entry's index + 1; 0: empty.
   mutable std::array<std::atomic<uint64_t>, kMemoRows> memo_ = {};
 };
 
-// A hash of dtypes, sizes, strides and scalars; not of addresses.
+// A hash of dtypes, sizes, strides and scalars. Addresses are left out.
 uint64_t HashOfMetas(absl::Span<const InputView> inputs);
 
 }  // namespace kiln

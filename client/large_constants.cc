@@ -176,9 +176,10 @@ absl::StatusOr<std::vector<InputValue>> UploadLargeConstants(
 absl::Status CheckConstantsStay(const wire::LaunchPlan& plan, int count) {
   for (int i = plan.inputs_size() - count; i < plan.inputs_size(); ++i) {
     if (!plan.inputs(i).mutated()) continue;
-    return MakeError(ErrorReason::kUnsupportedOp,
-                     absl::StrCat("a constant of over ", kMaxConstantBytes,
-                                  " bytes that is written"));
+    return MakeError(
+        ErrorReason::kUnsupportedOp,
+        absl::StrCat("the graph writes to a constant of over ",
+                     kMaxConstantBytes, " bytes; pass it as an input instead"));
   }
   return absl::OkStatus();
 }

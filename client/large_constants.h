@@ -14,41 +14,39 @@
 #include "runtime/opened_device.h"
 #include "runtime/tensor.h"
 
-// Constants of more than kMaxConstantBytes (proto/key/graph_limits.h: 1 MiB)
-// never leave the client. In the graph that is compiled they are inputs, behind
-// the caller's own; their data goes to the device once, and every run is given
-// it. So no wire, daemon, cache or artifact holds it, and graphs that differ in
-// nothing else share an artifact.
+// Constants of more than kMaxConstantBytes (proto/key/graph_limits.h: 1 MiB) never leave
+// the client. The compiled graph has them as inputs after the caller's own. Their data
+// is uploaded to the device once and passed to every run. So it is in no message, cache
+// or artifact, and graphs that differ only in such data share an artifact.
 //
-// Leaves alone: smaller constants, which the compiler may look at.
+// Smaller constants stay in the graph, where the compiler can use their values.
 
 namespace kiln {
 
-// `graph` as it is compiled. Only the numbers of constants change: those of the
-// large ones follow the inputs, in order. The data of large ones is not copied.
+// The graph that is compiled for `graph`. Only the numbers of constants change: large
+// ones are numbered after the inputs, in their order. Their data is not copied.
 //
-//   MALFORMED_GRAPH  a large constant whose data is not as long as its sizes and
-//                    dtype say, or that is not laid out row-major
-//   UNSUPPORTED_OP   one of a dtype that nothing computes with
-//   those of CheckKnown (proto/key/graph_checks.h)
+// Errors: those of CheckKnown (proto/key/graph_checks.h), and
+//   MALFORMED_GRAPH  the data of a large constant has the wrong length for its sizes and
+//                    dtype, or its strides are not row-major
+//   UNSUPPORTED_OP   a large constant has a dtype that Kiln does not compute with
 absl::StatusOr<wire::Graph> WithLargeConstantsAsInputs(
     const wire::Graph& graph);
 
-// The large constants of a graph that WithLargeConstantsAsInputs takes, in
-// order, on the device; what a run is given behind the caller's inputs. Their
-// memory goes with the last copy. For runs on any stream.
+// Uploads the large constants of a graph that WithLargeConstantsAsInputs accepts.
+// Returns them in order, as the inputs that follow the caller's. Runs on any stream may
+// use them. Their memory is freed with the last copy.
 //
-// RESOURCE_EXHAUSTED when the device has no memory for them.
+// RESOURCE_EXHAUSTED if the device has too little memory.
 absl::StatusOr<std::vector<InputValue>> UploadLargeConstants(
     const wire::Graph& graph, const OpenedDevice& on);
 
-// UNSUPPORTED_OP when the plan writes one of its last `count` inputs: a constant
-// is as it was at every run.
+// UNSUPPORTED_OP if the plan writes to one of its last `count` inputs: constants must
+// stay the same from run to run.
 absl::Status CheckConstantsStay(const wire::LaunchPlan& plan, int count);
 
-// What a run is given where there are large constants: them behind the caller's
-// inputs, and an observer that tells the caller of his own alone. For as long as
-// the run takes.
+// The inputs of a run with large constants: the caller's, then the constants. Its
+// observer passes on only events of the caller's inputs. Keep it until the run returns.
 class RunWithConstants : private InputObserver {
  public:
   // `constants` must outlive this.

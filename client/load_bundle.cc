@@ -35,9 +35,9 @@ absl::StatusOr<ArtifactShelf::Entry> Verified(
     if (kind != KindOf(target) && kind != DeviceKind::kNull) continue;
     return session->Verify(std::move(artifact));
   }
-  return MakeError(
-      ErrorReason::kArtifactIncompatible,
-      absl::StrCat("it is for ", TargetText(target), ", and no session is"));
+  return MakeError(ErrorReason::kArtifactIncompatible,
+                   absl::StrCat("it is for ", TargetText(target),
+                                ", and there is no session for such a device"));
 }
 
 }  // namespace

@@ -12,23 +12,21 @@
 
 namespace kiln {
 
-// Puts the artifacts of a bundle on `shelf`: all of them, or none. Each is
-// verified by the session of its kind of device as if its daemon had given it.
-// Gives their number.
+// Puts all artifacts of a bundle on `shelf`, or none of them. Each is verified by the
+// session for its kind of device, as if it came from that session's daemon. Returns how
+// many there are.
 //
-// Errors, naming the artifact by its place from 0:
-//   those of ReadBundle
-//   ARTIFACT_CORRUPT       an artifact's checksum or structure
-//   ARTIFACT_UNTRUSTED     unsigned, or signed by none of the session's keys
-//   ARTIFACT_INCOMPATIBLE  of another format, for another device than the
-//                          session's, or for a kind that no session is for
+// Errors: those of ReadBundle, and with the index of the artifact, from 0:
+//   ARTIFACT_CORRUPT       its checksum or structure is wrong
+//   ARTIFACT_UNTRUSTED     it is unsigned, or not signed by a key of the session's
+//   ARTIFACT_INCOMPATIBLE  it has another format, is for another device than the
+//                          session's, or for a kind of device without a session
 absl::StatusOr<int> LoadBundle(
     absl::string_view bytes,
     absl::Span<const std::shared_ptr<Session>> sessions, ArtifactShelf& shelf);
 
-// The kinds of devices that a bundle's artifacts are for. Errors: those of
-// ReadBundle; ARTIFACT_CORRUPT for bytes that are not an artifact. Nothing else is looked
-// at, so a kind is not yet a promise.
+// The kinds of devices that a bundle's artifacts are for. The artifacts are not verified.
+// Errors: those of ReadBundle; ARTIFACT_CORRUPT for bytes that are not an artifact.
 absl::StatusOr<std::set<DeviceKind>> DevicesOfBundle(absl::string_view bytes);
 
 }  // namespace kiln

@@ -139,7 +139,8 @@ absl::StatusOr<wire::WorkReply> LocalWorker::Ask(wire::WorkRequest request,
   wire::WorkReply reply;
   if (frame.ok() &&
       (!ParseBounded(*frame, reply) || reply.id() != request.id())) {
-    frame = absl::DataLossError("local worker: a reply to something else");
+    frame = absl::DataLossError(
+        "local worker: its reply does not match the request");
   }
   if (frame.ok()) {
     if (reply.has_error()) return StatusOf(reply.error());

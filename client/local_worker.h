@@ -23,22 +23,23 @@ namespace kiln {
 
 struct LocalWorkerOptions {
   std::string program;       // kiln-worker
-  std::string scratch_root;  // a folder for the worker's own is made in it
-  // Handed on besides PATH, HOME, LANG and TMPDIR: "LD_LIBRARY_PATH=...".
+  std::string scratch_root;  // the worker's scratch folder is made in it
+  // Variables that the worker gets besides PATH, HOME, LANG and TMPDIR:
+  // "LD_LIBRARY_PATH=...".
   std::vector<std::string> environment;
-  // That the worker and each of its compilers may write; 0: any.
+  // The memory that the worker, and each compiler it runs, may write; 0: no limit.
   int64_t memory_bytes = int64_t{16} << 30;
-  // Of planning, and of each build.
+  // The time limit of planning, and of each build.
   absl::Duration wall = kRequestWall;
 };
 
-// A compile worker of this process's own: what a client falls back to when no
-// daemon answers in time. Speaks proto/worker.proto over a private socketpair,
-// and is in a jail as a daemon's workers are.
-// Its artifacts are unsigned, good in this process only and never stored.
+// A compile worker that this process starts for itself, when no daemon answers in time.
+// It speaks proto/worker.proto over a private socketpair and is jailed like a daemon's
+// workers. Its artifacts are unsigned; they are used in this process only and never
+// stored.
 //
-// One process, started at the first Compile and again after it died. Thread-
-// safe; compiles run one after another.
+// There is one process. It is started by the first Compile, and again after it died.
+// Thread-safe; compiles run one after another.
 class LocalWorker {
  public:
   explicit LocalWorker(LocalWorkerOptions options);
@@ -47,28 +48,27 @@ class LocalWorker {
   LocalWorker(const LocalWorker&) = delete;
   LocalWorker& operator=(const LocalWorker&) = delete;
 
-  // Plans, builds every unit, assembles. Only call.deadline is used, which also
-  // ends a wait for others' compiles.
+  // Plans the graph, builds every unit and assembles the artifact. Of `call` only the
+  // deadline is used; it includes the time spent waiting for compiles of other threads.
   //
-  // Errors: those of CanonicalizeRequest and of the worker, with their reason;
+  // Errors: those of CanonicalizeRequest and of the worker, with their reason, and
   //   NO_TOOLCHAIN       the program cannot be started
-  //   WORKER_DIED        it ended in the middle, or hung for all of
-  //                      options.wall: over which graph, at what and how, with
-  //                      the tail of its stderr
-  //   TOO_LARGE          its plan is more than is built (work_limits.h)
-  //   DEADLINE_EXCEEDED  in time; the process is ended, its work lost
+  //   WORKER_DIED        the worker died, or hung for options.wall; the message names
+  //                      the graph, the phase and the cause, with the tail of its stderr
+  //   TOO_LARGE          the plan exceeds the limits of a build (work_limits.h)
+  //   DEADLINE_EXCEEDED  never late; the process is ended and its work is lost
   absl::StatusOr<CompileOutcome> Compile(const wire::CompileRequest& request,
                                          const CompileCall& call)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What the worker says of itself and of its compilers. Errors: NO_TOOLCHAIN,
+  // What the worker reports about itself and its compilers. Errors: NO_TOOLCHAIN,
   // WORKER_DIED, DEADLINE_EXCEEDED as above.
   absl::StatusOr<wire::HelloReply> Hello(SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   absl::Status EnsureStarted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `work`, for people: "graph forward_0: planning".
+  // `work` describes the request in messages: "graph forward_0: planning".
   absl::StatusOr<wire::WorkReply> Ask(wire::WorkRequest request,
                                       absl::string_view work,
                                       SteadyTime deadline)

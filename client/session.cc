@@ -67,8 +67,8 @@ absl::StatusOr<std::shared_ptr<const Executor>> LoadOn(
 absl::Status CheckReplaces(const ArtifactView& now, const ArtifactView& next) {
   if (next.interface_digest() != now.interface_digest()) {
     return MakeError(ErrorReason::kArtifactIncompatible,
-                     "artifact: its inputs or results are laid out otherwise "
-                     "than those of the one that serves");
+                     "artifact: its inputs or results differ in layout from "
+                     "those of the artifact that it would replace");
   }
   const bool same_guards = std::equal(
       now.guards().begin(), now.guards().end(), next.guards().begin(),
@@ -79,11 +79,11 @@ absl::Status CheckReplaces(const ArtifactView& now, const ArtifactView& next) {
   return MakeError(
       ErrorReason::kArtifactIncompatible,
       absl::StrCat("artifact: relies on ", next.guards().size(),
-                   " guards that are not the ", now.guards().size(),
-                   " of the one that serves"));
+                   " guards, expected the same ", now.guards().size(),
+                   " as the artifact that it would replace"));
 }
 
-// What the program's surroundings say where its own options name no daemon.
+// Fills in the settings of the environment if the options name no daemon.
 absl::Status TakeSettings(SessionOptions& options) {
   if (options.local_only || !options.daemon.socket.empty() ||
       !options.daemon.tcp.empty()) {
@@ -182,7 +182,7 @@ absl::StatusOr<CompileOutcome> Session::AskLocalWorker(
       request, {.deadline = SteadyIn(options_.local_deadline)});
   if (answer.ok() && request.options().max_autotune()) {
     answer->measured = absl::UnavailableError(
-        "tune: there is no daemon, which alone measures and keeps decisions");
+        "tune: no daemon answered; only a daemon measures and keeps decisions");
   }
   return answer;
 }
@@ -255,7 +255,7 @@ TrustPolicy Session::Trust() const {
 void Session::RefreshTrust() const {
   if (daemon_ == nullptr) return;
   IgnoreBecause(daemon_->RefreshKeys(),
-                "the keys that are known are the newest to be had");
+                "without a daemon the known keys stay in force");
 }
 
 absl::StatusOr<ArtifactShelf::Entry> Session::Verify(
@@ -267,7 +267,7 @@ absl::StatusOr<ArtifactShelf::Entry> Session::Verify(
       Digest::FromBytes(view.request_digest());
   if (!request.has_value()) {
     return MakeError(ErrorReason::kArtifactCorrupt,
-                     "artifact: answers no request");
+                     "artifact: does not name the request that it answers");
   }
   return ArtifactShelf::Entry{
       .artifact =
@@ -466,7 +466,7 @@ absl::Status Callable::Swap(int index, const wire::SignedArtifact& artifact) {
   const ArtifactView& due = serving->artifact().view();
   const std::optional<Digest> request = Digest::FromBytes(due.request_digest());
   if (!request.has_value()) {
-    return absl::InternalError("artifact that serves: answers no request");
+    return absl::InternalError("current artifact: does not name its request");
   }
   ASSIGN_OR_RETURN(auto next, session_->Load(artifact, *request, constants_));
   RETURN_IF_ERROR(CheckReplaces(due, next->artifact().view()));

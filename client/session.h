@@ -31,19 +31,19 @@
 
 namespace kiln {
 
-// What to do when no daemon gives an answer in time.
+// What to do when no daemon answers in time.
 enum class Fallback {
-  kError,        // say so
-  kLocalWorker,  // compile in a worker process of this client's own
+  kError,        // return the error
+  kLocalWorker,  // compile in a worker process that this client starts
 };
 
 struct SessionOptions {
-  // No address: what the environment and kiln.toml say (daemon_settings.h), of
-  // other daemons, the namespace and the urgency too.
+  // Without an address, the daemons, the namespace and the urgency come from the
+  // environment and kiln.toml (daemon_settings.h).
   DaemonAddress daemon;
-  // Other daemons that serve the same requests. Each request is asked of one of
-  // all, the same for all clients that know the same daemons, and of the next
-  // where that one is gone (daemon_routes.h); `find_daemon` is then not called.
+  // Other daemons that serve the same requests. Each request goes to one of them; all
+  // clients with the same list choose the same one. If it is gone, the next is asked
+  // (daemon_routes.h), and `find_daemon` is not called.
   std::vector<DaemonAddress> more_daemons;
   // Skips the daemon altogether; needs a local worker.
   bool local_only = false;
@@ -55,22 +55,22 @@ struct SessionOptions {
   absl::Duration compile_deadline = absl::Seconds(120);
   // How long the fallback may take after that.
   absl::Duration local_deadline = absl::Seconds(300);
-  // Whose artifacts are loaded beside the daemon's own: the signers of bundles.
+  // Keys whose artifacts are loaded in addition to the daemon's: those that sign
+  // bundles.
   std::vector<PublicKey> trusted_keys;
-  // Where what this session uses is kept, and what came in bundles is found
-  // before a daemon is asked. May be shared by sessions, or null: none.
+  // Keeps the artifacts that this session uses. Artifacts from bundles are looked up
+  // here before a daemon is asked. Sessions may share it. Null: no shelf.
   std::shared_ptr<ArtifactShelf> shelf;
-  // Whose artifacts are asked for (proto/key/cache_namespace.h). Empty:
-  // "default".
+  // The namespace of its artifacts (proto/key/cache_namespace.h). Empty: "default".
   std::string cache_namespace;
-  // How soon its compiles are wanted; others' may come before.
+  // The daemon may put compiles of a more urgent session first.
   wire::Urgency urgency = wire::URGENCY_INTERACTIVE;
-  // The instruction level that code is compiled for. Empty: the device's own.
+  // The instruction level to compile for. Empty: the device's own.
   std::optional<wire::Target> target;
-  // Runs are device graphs where the device captures, and one at a time
-  // (session_graphs.h): for programs whose short kernels wait for the host.
-  // Results are then the caller's until the next step that MarkStepBegin
-  // begins; without such steps, as long as he likes.
+  // With a value, runs are recorded and replayed as device graphs where the device
+  // supports that, one run at a time (session_graphs.h). Use it for programs whose
+  // short kernels wait for the host. A result is then valid until the next step begins
+  // (MarkStepBegin), or for as long as the caller keeps it if no step ever begins.
   std::optional<GraphOptions> graphs;
   // Called with the graph's name and each Progress message of its compile, on the
   // thread that waits for the compile, so possibly on several at once. May be
@@ -89,85 +89,85 @@ struct SessionOptions {
   std::function<std::optional<DaemonAddress>()> find_daemon;
 };
 
-// What one compile took and where it was done.
+// Where one compile was done, and how long it took.
 struct CompileReport {
   wire::CompileResult::ServedFrom served_from =
       wire::CompileResult::SERVED_FROM_UNSPECIFIED;
   bool by_local_worker = false;
-  absl::Status daemon_status;  // why the local worker was asked
+  absl::Status daemon_status;  // why the local worker was used
   absl::Duration compile;      // request to artifact bytes
   absl::Duration load;         // artifact bytes to executor
   int units_built = 0;
   int units_cached = 0;
-  absl::Status measured;  // CompileOutcome's
+  absl::Status measured;  // CompileOutcome::measured
 };
 
 class Callable;
 
-// A connection to a daemon (or a local worker) and an open device: compiles
-// graphs and makes them callable. Thread-safe; outlives its callables' use.
+// A connection to a daemon (or a local worker) and an open device. It compiles graphs
+// and makes them callable. Thread-safe. Its callables keep it alive.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // NO_DEVICE; BAD_OPTION, also for settings that are wrong; UNAVAILABLE when there
-  // is no daemon and the fallback is kError. With kLocalWorker a missing daemon is
-  // not an error.
+  // Errors: NO_DEVICE; BAD_OPTION for a bad option, variable or file of settings;
+  // UNAVAILABLE if there is no daemon and the fallback is kError. With kLocalWorker a
+  // missing daemon is not an error.
   static absl::StatusOr<std::shared_ptr<Session>> Open(SessionOptions options);
 
-  // Compiles `graph`, loads it and gives something to call. A call whose inputs
-  // the artifact does not serve compiles again with the guard that failed
-  // forbidden (see Callable::Run).
+  // Compiles `graph`, loads it and returns a callable. A call with inputs for which
+  // the artifact's guards fail compiles again, without the guard that failed
+  // (Callable::Run).
   //
-  // Constants of over 1 MiB stay on this side (large_constants.h).
+  // Constants of over 1 MiB are not sent (large_constants.h).
   //
-  // Errors: of such constants; of the compile (compile_client.h, local_worker.h) and of the load
-  // (artifact_view.h, loaded_artifact.h, executor.h).
+  // Errors: those of large constants, of the compile (compile_client.h,
+  // local_worker.h) and of the load (artifact_view.h, loaded_artifact.h, executor.h).
   absl::StatusOr<std::shared_ptr<Callable>> Compile(
       const wire::Graph& graph, const wire::CompileOptions& options = {});
 
-  // What Compile asks for: for this session's target, namespace and driver, with
-  // large constants as inputs and without the nodes' stack traces, which stay on
-  // this side. Errors: of such constants.
+  // The request that Compile sends: it has this session's target, namespace and
+  // driver, large constants as inputs, and no stack traces of nodes, which never leave
+  // the client. Errors: those of large constants.
   absl::StatusOr<wire::CompileRequest> RequestFor(
       const wire::Graph& graph, const wire::CompileOptions& options) const;
 
-  // The compile alone: nothing is loaded. For targets that are not here.
+  // Compiles without loading. For targets that this machine does not have.
   absl::StatusOr<CompileOutcome> CompileOnly(
       const wire::CompileRequest& request, CompileReport& report);
 
-  // Makes a daemon's artifact callable on this session's device: verify, load,
-  // bind.
+  // Verifies a daemon's artifact, loads it on this session's device and binds it.
   //
-  //   request_digest  of what was asked (CompileOutcome)
-  //   constants       the plan's last inputs, where they are the same in every run:
+  //   request_digest  of the request that it must answer (CompileOutcome)
+  //   constants       the plan's last inputs, if they are the same in every run:
   //                   `fixed` of Executor::Create
   //
-  // Errors: those of artifact_view.h, loaded_artifact.h, executor.h; so
-  //   ARTIFACT_UNTRUSTED     signed by no key of the daemon's that counts in the
-  //                          session's namespace, whatever the fallback
-  //   ARTIFACT_INCOMPATIBLE  it answers another request, however well signed
+  // Errors: those of artifact_view.h, loaded_artifact.h and executor.h, among them
+  //   ARTIFACT_UNTRUSTED     not signed by a key that is trusted in the session's
+  //                          namespace, whatever the fallback
+  //   ARTIFACT_INCOMPATIBLE  answers another request, even if its signature is good
   absl::StatusOr<std::shared_ptr<const Executor>> Load(
       const wire::SignedArtifact& artifact, const Digest& request_digest,
       absl::Span<const InputValue> constants = {}) const;
 
-  // An artifact that came in a bundle, as a shelf keeps it: checked as Load
-  // checks it, and not loaded. Errors: those of artifact_view.h; CORRUPT when it
-  // answers no request.
+  // Checks an artifact from a bundle as Load does, but does not load it. Returns it as
+  // an entry of a shelf. Errors: those of artifact_view.h; ARTIFACT_CORRUPT if it does
+  // not say which request it answers.
   absl::StatusOr<ArtifactShelf::Entry> Verify(
       wire::SignedArtifact artifact) const;
 
-  // Asks the daemon for its keys again, before what was stored elsewhere is
-  // believed. Waits for its answer_timeout at most; without a daemon the keys stay.
+  // Asks the daemon for its current keys. Call it before artifacts from other storage
+  // are verified. Waits at most for the daemon's answer_timeout. If no daemon answers,
+  // the keys stay as they are.
   void RefreshTrust() const;
 
-  // The next run is the first of a step: results of graphs of earlier steps may
-  // be overwritten, and are FAILED_PRECONDITION as inputs.
+  // Begins a step with the next run. From then on results of earlier steps may be
+  // overwritten; passing one as an input is FAILED_PRECONDITION.
   void MarkStepBegin() const {
     if (graphs_ != nullptr) graphs_->MarkStepBegin();
   }
-  // What the session's device graphs do; null without the option.
+  // The session's device graphs; null without the option.
   SessionGraphs* graphs() const { return graphs_.get(); }
 
-  // Artifacts that were not loaded so far, whatever was wrong with them.
+  // How many artifacts were refused so far, for any reason.
   int64_t refused_artifacts() const { return refused_artifacts_; }
 
   const OpenedDevice& device() const { return device_; }
@@ -178,15 +178,15 @@ class Session : public std::enable_shared_from_this<Session> {
 
   friend class Callable;
 
-  // The daemon's keys, once it was reached, and those of the options.
+  // The keys of the options and, once the daemon was reached, of the daemon.
   TrustPolicy Trust() const;
-  // What came in a bundle for this request, loaded; null without, or when it
-  // cannot be loaded here: a bundle may be useless and is never in the way.
+  // Loads the artifact that a bundle had for this request. Null if there is none or it
+  // cannot be loaded here: a useless bundle is not an error.
   std::shared_ptr<const Executor> LoadFromShelf(
       const wire::CompileRequest& request,
       absl::Span<const InputValue> constants, CompileReport& report) const;
-  // An artifact of this session's own worker, which came over a private
-  // socketpair: it is not signed.
+  // Loads an artifact of this session's own worker. It is unsigned, since it came over a
+  // private socketpair.
   absl::StatusOr<std::shared_ptr<const Executor>> LoadOwn(
       const CompileOutcome& outcome,
       absl::Span<const InputValue> constants) const;
@@ -205,15 +205,14 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::atomic<int64_t> refused_artifacts_ = 0;
 };
 
-// A node of a graph as its caller gave it, for people. Lives as long as the
-// callable.
+// A node of the caller's graph, for messages. Lives as long as the callable.
 struct ClientNode {
   const char* name = "";
   const char* op = "";
   const char* stack_trace = "";
 };
 
-// A compiled graph. Thread-safe: any number of threads may be in Run.
+// A compiled graph. Thread-safe: any number of threads may call Run at once.
 class Callable {
  public:
   ~Callable() {
@@ -222,61 +221,61 @@ class Callable {
     for (const auto& slot : now->slots) Forget(slot->Acquire());
   }
 
-  // Runs the artifact whose guards hold for `inputs`; compiles another one when
-  // none does and another may.
+  // Runs the artifact whose guards hold for `inputs`. If none does, it compiles another
+  // one.
   //
-  // Errors: those of Executor::Run; those of Session::Compile; GUARD_FAILED
-  // when the graph itself is not for such inputs (dtype, rank, a constant
-  // size), naming the first that differs.
+  // Errors: those of Executor::Run and Session::Compile; GUARD_FAILED if the graph
+  // itself does not accept such inputs (dtype, rank, a constant size), with the first
+  // difference.
   absl::StatusOr<std::vector<OutputValue>> Run(
       absl::Span<const InputValue> inputs, const RunOptions& options = {})
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The same for inputs that are on the session's device, as their caller keeps
-  // them: nothing of them is copied.
+  // The same for views of tensors on the session's device. The views are not copied.
   absl::StatusOr<std::vector<OutputValue>> RunViews(
       absl::Span<const InputView> inputs, const RunOptions& options)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Of a session with graphs, before the first run: these inputs stay where they
-  // are, as weights do, so that replays read them there and copy the others.
-  // One that moves is recorded anew. INVALID_ARGUMENT: not the number of an input.
+  // For sessions with graphs, before the first run. Declares inputs whose address stays
+  // the same, such as weights: replays read them in place and copy all others. If one
+  // moves after all, the run is recorded again. INVALID_ARGUMENT if a number is not that
+  // of an input.
   absl::Status SetStaticInputs(std::vector<int> inputs)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Serves `artifact` from the next Run on, in place of entry `index` of the
-  // guard table (0: the first compiled). Runs under way keep theirs.
+  // Replaces entry `index` of the guard table (0: the first compiled) by `artifact`, from
+  // the next Run on. Runs that have begun finish with the old one.
   //
-  // Errors: those of Session::Load; so ARTIFACT_INCOMPATIBLE when it answers
-  // another request than that entry, and also when its interface or its guards
-  // are others: calls that this entry serves must be served by the next.
+  // Errors: those of Session::Load; ARTIFACT_INCOMPATIBLE if it answers another request
+  // than that entry, or if its interface or guards differ: it must serve every call that
+  // the entry serves.
   absl::Status Swap(int index, const wire::SignedArtifact& artifact)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // That a run is given: those of the graph.
+  // How many inputs the graph has, and so a run must have.
   int num_inputs() const {
     return request_.graph().inputs_size() - static_cast<int>(constants_.size());
   }
   const OpenedDevice& device() const { return session_->device(); }
-  // Of the graph's nodes, number `node`; empty words beyond the last.
+  // The graph's node `node`. All fields are empty if it has no such node.
   ClientNode Node(uint32_t node) const;
-  // Of the latest compile.
+  // The report of the latest compile.
   CompileReport report() const ABSL_LOCKS_EXCLUDED(mu_);
   // Artifacts compiled or fetched so far: one, unless guards failed.
   int compiles() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Why each artifact but the first was compiled: the guard of the one before it
-  // that failed for a run's inputs.
+  // Why each artifact but the first was compiled: the guard of its predecessor that
+  // failed for a run's inputs.
   std::vector<std::string> failed_guards() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Of the first artifact; for those that show plans and counters.
+  // The first artifact's executor, for tools that show plans and counters.
   std::shared_ptr<const Executor> executor() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   friend class Session;
-  // Has the session's graphs forget an executor that serves no more.
+  // Tells the session's graphs to drop an executor that is no longer used.
   void Forget(const std::shared_ptr<const Executor>& executor) const {
     if (session_->graphs_ != nullptr) session_->graphs_->Forget(executor);
   }
-  // The artifacts and their guards, replaced as a whole.
+  // The artifacts and their guards. Never changed; replaced as a whole.
   struct Entries {
     std::shared_ptr<const GuardTable> guards;
     std::vector<std::shared_ptr<HotSlot>> slots;
@@ -288,20 +287,20 @@ class Callable {
   std::shared_ptr<const Entries> entries() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CompileFor(const wire::CompileRequest& request)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // `inputs`: of the request's graph, so the large constants too.
+  // `inputs`: all inputs of the request's graph, including the large constants.
   absl::StatusOr<std::vector<OutputValue>> RunAll(
       absl::Span<const InputView> inputs, const RunOptions& options)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Specialize(absl::Span<const InputView> inputs)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The caller's and the large constants.
+  // The caller's static inputs and the large constants.
   std::vector<int> StaticInputs() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::shared_ptr<Session> session_;
   const wire::CompileRequest request_;
   std::vector<std::string> stack_traces_;  // of the graph's nodes
-  // The large ones, which are the request's last inputs. Before entries_, so
-  // that it goes after them: unloading waits for the runs that read it.
+  // The large constants, which are the request's last inputs. Declared before entries_,
+  // so that they are destroyed after it: unloading waits for the runs that read them.
   const std::vector<InputValue> constants_;
   TimedLock specializing_;  // one specialization at a time; taken before mu_
   mutable Mutex mu_;

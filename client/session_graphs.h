@@ -26,54 +26,54 @@
 
 namespace kiln {
 
-// The runs of a session as device graphs (runtime/plan_graphs): of each artifact
-// and sizes of inputs the first run is a warm-up, the second is recorded and
-// later ones are replayed. Where the device captures nothing, that is noted once
-// and all runs are plain ones. So is a run that lends memory, makes its results,
-// watches inputs or launches: no graph can do that.
+// Runs a session's artifacts as device graphs (runtime/plan_graphs). For each artifact
+// and each set of input sizes, the first run is a warm-up, the second is recorded, and
+// later ones are replayed. If the device cannot capture, that is noted once and all runs
+// are plain. A run is also plain if it lends memory, allocates its own results, or
+// watches inputs or launches, since a graph cannot do that.
 //
-// Recordings stay until this goes, or until Forget. Thread-safe: one call at a
-// time is put on the device, so that runs of several threads wait for one
-// another; there they run one after the other too, whichever streams they are on.
+// Recordings live until Forget or the destructor. Thread-safe: one run at a time is put
+// on the device, so threads wait for one another. On the device the runs follow one
+// another too, whatever their streams.
 class SessionGraphs {
  public:
   using Indices = absl::FunctionRef<std::vector<int>()>;
 
   SessionGraphs(const OpenedDevice& device, const GraphOptions& options);
 
-  // Null without options.
+  // Null if `options` is empty.
   static std::unique_ptr<SessionGraphs> WhereAsked(
       const OpenedDevice& device, const std::optional<GraphOptions>& options) {
     if (!options.has_value()) return nullptr;
     return std::make_unique<SessionGraphs>(device, *options);
   }
 
-  // Executor::RunGuarded, with its errors and those of PlanGraphs::Run.
+  // Like Executor::RunGuarded. Errors: its own, and those of PlanGraphs::Run.
   //
-  //   static_inputs  asked at an executor's first run: PlanGraphs::Add
+  //   static_inputs  called at an executor's first run (PlanGraphs::Add)
   absl::StatusOr<std::vector<OutputValue>> Run(
       const std::shared_ptr<const Executor>& executor,
       absl::Span<const InputView> inputs, Indices static_inputs,
       const RunOptions& options) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Drops what was recorded of an executor that serves no more, and with it the
-  // executor: at once, or when the results of its last step are done with.
+  // Drops an executor that is no longer used, with its recordings: at once, or when the
+  // results of its last step are no longer needed.
   void Forget(const std::shared_ptr<const Executor>& executor)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // PlanGraphs::BeginStep.
   void MarkStepBegin() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What was decided since the last time, and why. The device's own note is of
-  // function -1.
+  // The notes since the last call: what was decided, and why. The note about the device
+  // has the function number -1.
   std::vector<graph_tree::TreeNote> TakeNotes() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The memory of all recordings, for people: segments and blocks, and which step
-  // of which plan holds each (CachingAllocator::ToText). Plans are numbered as
-  // they come.
+  // Describes the memory of all recordings: segments and blocks, and which step of which
+  // plan holds each (CachingAllocator::ToText). Plans are numbered in order of their
+  // first run.
   std::string MemoryText() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Shows the tree, unless the device has none.
+  // Calls `look` with the tree, unless the device cannot capture.
   void Look(absl::FunctionRef<void(const graph_tree::GraphTree&)> look) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -83,10 +83,10 @@ class SessionGraphs {
 
   const OpenedDevice device_;  // outlives the rest
   mutable Mutex mu_;
-  // Null where the device captures nothing.
+  // Null if the device cannot capture.
   std::unique_ptr<PlanGraphs> graphs_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<const Executor*, int> plans_ ABSL_GUARDED_BY(mu_);
-  // Runs that had begun may still come with them: these are plain.
+  // Runs that began earlier may still arrive with these; they are run plainly.
   std::vector<std::weak_ptr<const Executor>> forgotten_ ABSL_GUARDED_BY(mu_);
   std::vector<graph_tree::TreeNote> notes_ ABSL_GUARDED_BY(mu_);
 };

@@ -6,9 +6,9 @@
 
 namespace kiln {
 
-// Puts into a request what the device says of itself: its driver's version; and the
-// option own_attention, where the graph holds an attention that no library on the
-// machine computes. Looks for that library only then.
+// Adds to a request what the compiler must know of the device: its driver's version, and
+// the option own_attention if the graph has an attention and no library on this machine
+// computes it. The library is only looked for if there is an attention.
 void TellOfDevice(const OpenedDevice& device, wire::CompileRequest& request);
 
 }  // namespace kiln

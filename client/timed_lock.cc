@@ -14,7 +14,7 @@ absl::StatusOr<TimedLock::Taken> TimedLock::Take(SteadyTime deadline,
     const absl::Duration left = TimeLeft(deadline);
     if (left <= absl::ZeroDuration()) {
       return absl::DeadlineExceededError(absl::StrCat(
-          what, ": its turn had not come at the deadline; others had it"));
+          what, ": still waiting for other calls at the deadline"));
     }
     ended_.WaitFor(&mu_, left);
   }

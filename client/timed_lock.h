@@ -35,8 +35,8 @@ class TimedLock {
     TimedLock* lock_;
   };
 
-  // DEADLINE_EXCEEDED when the lock was not free by then; `what` is the subject of
-  // the message.
+  // Waits for the lock until `deadline`; then DEADLINE_EXCEEDED. `what` is the subject
+  // of the message.
   absl::StatusOr<Taken> Take(SteadyTime deadline, absl::string_view what)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -3,7 +3,7 @@
 
 namespace kiln {
 
-// Of everything that //client builds. The daemon says its own.
+// The version of everything that //client builds. The daemon reports its own.
 inline constexpr char kVersion[] = "0.1.0";
 
 }  // namespace kiln

@@ -223,7 +223,7 @@ KilnGraph* kiln_graph_new(const char* name, KilnDevice device) {
 KilnStatus* kiln_graph_parse(const void* bytes, size_t length,
                              KilnGraph** graph) {
   constexpr size_t kMost = 0x7fffffff;  // a protobuf message's
-  absl::Status sound = kiln::CheckGiven("graph: where to put it", graph);
+  absl::Status sound = kiln::CheckGiven("graph: pointer for the result", graph);
   if (sound.ok() && bytes == nullptr && length > 0) {
     sound = kiln::CheckGiven("graph: bytes", bytes);
   }

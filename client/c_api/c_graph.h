@@ -7,13 +7,13 @@
 #include "client/c_api/kiln.h"
 #include "proto/graph.pb.h"
 
-// A graph under construction, as the functions kiln_graph_* in c_graph.cc write
-// it: each looks at what it is given and keeps the first mistake.
+// A graph under construction. The functions kiln_graph_* in c_graph.cc build it. They
+// check their arguments and keep the first mistake.
 struct KilnGraph {
   kiln::wire::Graph graph;
   kiln::wire::DeviceType device = kiln::wire::DEVICE_TYPE_CPU;
   uint32_t next_value = 0;
-  // INVALID_ARGUMENT, with the node or input: found what, due what.
+  // INVALID_ARGUMENT: names the node or input, what was found and what was expected.
   absl::Status mistake;
 };
 

@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-// A KilnGraphHost as the tree's three interfaces.
+// Implements the tree's three interfaces with the functions of a KilnGraphHost.
 class CGraphHost : public graph_tree::Pool,
                    public graph_tree::Liveness,
                    public graph_tree::Recorder {

@@ -7,7 +7,7 @@
 
 namespace kiln {
 
-// Of a session's graphs, as a caller in C says them; null: the defaults.
+// Checks and reads a C caller's options for device graphs. Null: the defaults.
 absl::Status CheckGraphOptions(const KilnGraphOptions* given);
 GraphOptions GraphOptionsOf(const KilnGraphOptions* given);
 

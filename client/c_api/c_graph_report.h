@@ -9,7 +9,7 @@
 
 namespace kiln {
 
-// What a tree has done, as kiln_graphs.h has it.
+// Reports what a tree has done, in the types of kiln_graphs.h.
 void TellReport(const graph_tree::GraphTree& from, KilnGraphReport& report);
 
 using TellNote = void (*)(void* context, KilnGraphNoteKind kind,

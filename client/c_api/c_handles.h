@@ -7,7 +7,7 @@
 #include "client/c_api/kiln.h"
 #include "client/session.h"
 
-// The C types are the C++ ones in a box.
+// The C types wrap the C++ ones.
 
 struct KilnSession {
   std::shared_ptr<kiln::Session> session;

@@ -17,7 +17,7 @@ struct KilnTrace {
 
 namespace kiln {
 
-// A caller that watches the launches of one run. One thread.
+// Calls a C caller's hooks for the launches of one run. Not thread-safe.
 class CallerHooks : public LaunchHooks {
  public:
   CallerHooks(const KilnRunOptions& options, const Callable& callable);
@@ -31,7 +31,7 @@ class CallerHooks : public LaunchHooks {
   std::unique_ptr<KilnLaunch> now_;  // from Enter to Exit
 };
 
-// A callable's nodes, for traces of its runs.
+// Describes a callable's nodes in traces of its runs.
 class CallableNodes : public NodeWords {
  public:
   explicit CallableNodes(const Callable& callable) : callable_(callable) {}

@@ -184,7 +184,7 @@ absl::StatusOr<std::shared_ptr<Session>> Open(const KilnSessionOptions* given,
                                               KilnSession** where) {
   absl::StatusOr<SessionOptions> options = CheckedOptions(given);
   if (!options.ok()) return Annotate(options.status(), "session options");
-  RETURN_IF_ERROR(CheckGiven("session: where to put it", where));
+  RETURN_IF_ERROR(CheckGiven("session: pointer for the result", where));
   return Session::Open(*std::move(options));
 }
 
@@ -196,7 +196,7 @@ absl::StatusOr<absl::string_view> BytesOf(const void* bytes, size_t length) {
 absl::StatusOr<int32_t> Load(KilnShelf* shelf, KilnSession* const* sessions,
                              int32_t session_count, const void* bytes,
                              size_t length, const int32_t* where) {
-  RETURN_IF_ERROR(CheckGiven("artifacts: where to put them", where));
+  RETURN_IF_ERROR(CheckGiven("artifacts: pointer for the result", where));
   RETURN_IF_ERROR(CheckGiven("shelf", shelf));
   RETURN_IF_ERROR(CheckArray("sessions", sessions, session_count));
   ASSIGN_OR_RETURN(const absl::string_view bundle, BytesOf(bytes, length));
@@ -210,7 +210,7 @@ absl::StatusOr<int32_t> Load(KilnShelf* shelf, KilnSession* const* sessions,
 
 absl::StatusOr<uint32_t> Devices(const void* bytes, size_t length,
                                  const uint32_t* where) {
-  RETURN_IF_ERROR(CheckGiven("devices: where to put them", where));
+  RETURN_IF_ERROR(CheckGiven("devices: pointer for the result", where));
   ASSIGN_OR_RETURN(const absl::string_view bundle, BytesOf(bytes, length));
   ASSIGN_OR_RETURN(const std::set<DeviceKind> kinds, DevicesOfBundle(bundle));
   uint32_t devices = 0;

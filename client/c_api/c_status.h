@@ -19,28 +19,27 @@ struct KilnStatus {
 
 namespace kiln {
 
-// The status in a box that the caller frees; null for OK.
+// A copy of `status` that the caller frees; null for OK.
 KilnStatus* StatusOf(const absl::Status& status);
 
-// "`subject`: found `found`, due `due`".
+// "`subject`: found `found`, expected `due`".
 std::string FoundDue(absl::string_view subject, int64_t found,
                      absl::string_view due);
-// Of a number that is due in [low, high], or at least `low`.
+// Check that a number is in [low, high], or at least `low`.
 absl::Status CheckRange(absl::string_view subject, int64_t found, int64_t low,
                         int64_t high);
 absl::Status CheckAtLeast(absl::string_view subject, int64_t found,
                           int64_t low);
-// Of a struct_size that is too small.
+// Checks that a struct_size is at least `least`.
 absl::Status CheckStructSize(absl::string_view subject, size_t found,
                              size_t least);
-// Of a pointer that the caller must give.
+// Checks that a pointer is not null.
 absl::Status CheckGiven(absl::string_view subject, const void* pointer);
-// Of an array: `count` entries, which are there.
+// Checks an array: `count` is not negative, and `entries` is not null unless it is 0.
 absl::Status CheckArray(absl::string_view subject, const void* entries,
                         int64_t count);
 
-// Of a struct that the caller has told the size of. `least`: that of the
-// struct's first version.
+// Checks a struct that has a struct_size. `least`: the size of its first version.
 template <typename Struct>
 absl::Status CheckStruct(absl::string_view subject, const Struct* given,
                          size_t least = sizeof(Struct)) {
@@ -49,8 +48,8 @@ absl::Status CheckStruct(absl::string_view subject, const Struct* given,
   return CheckStructSize(subject, given->struct_size, least);
 }
 
-// The number of an enumerator. A caller in C may pass any, and C++ lets nobody
-// look at one that the enum has not.
+// The number of an enumerator. A caller in C may pass any number, and in C++ it is
+// undefined to read one that the enum does not have.
 template <typename Enum>
 int32_t NumberOf(const Enum& word) {
   static_assert(sizeof(Enum) == sizeof(int32_t));

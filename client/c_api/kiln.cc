@@ -184,7 +184,7 @@ KilnStatus* kiln_compile_with(KilnSession* session, const KilnGraph* graph,
   absl::Status sound = kiln::CheckGiven("session", session);
   if (sound.ok()) sound = kiln::CheckGiven("graph", graph);
   if (sound.ok()) {
-    sound = kiln::CheckGiven("callable: where to put it", callable);
+    sound = kiln::CheckGiven("callable: pointer for the result", callable);
   }
   if (sound.ok()) sound = graph->mistake;
   if (!sound.ok()) return kiln::StatusOf(sound);
@@ -228,7 +228,7 @@ KilnStatus* kiln_run_with(KilnCallable* callable, const KilnValue* inputs,
       "run options", given, offsetof(KilnRunOptions, on_input_done));
   if (sound.ok()) sound = kiln::CheckGiven("callable", callable);
   if (sound.ok())
-    sound = kiln::CheckGiven("results: where to put them", results);
+    sound = kiln::CheckGiven("results: pointer for the results", results);
   if (!sound.ok()) return kiln::StatusOf(sound);
   sound = kiln::CheckCount(*callable->callable, inputs, count);
   if (!sound.ok()) return kiln::StatusOf(sound);

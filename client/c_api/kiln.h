@@ -14,7 +14,7 @@
  * caller, so that later versions may grow it; zero every field not meant.
  * What no caller can mean is INVALID_ARGUMENT: a number that is no enumerator, a
  * negative count, NULL where entries are counted, a symbol or value that the
- * graph has not. The message says where, what was found and what was due.
+ * graph has not. The message says where, what was found and what was expected.
  * Handles (KilnSession* and so on) must be such as a function here gave.
  * example.c shows a whole program. */
 

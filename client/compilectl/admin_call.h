@@ -10,8 +10,8 @@
 
 namespace kiln {
 
-// One unary call of AdminService, with the client's timeout. A plain TCP port has
-// no such service, and its answer says nothing of that.
+// Makes one unary call of AdminService, with the client's timeout. A plain TCP port does
+// not have this service; then the error says which port to use.
 //   AdminCall<wire::JobsReply>(daemon, &wire::AdminService::Stub::Jobs, request)
 template <typename Reply, typename Request>
 absl::StatusOr<Reply> AdminCall(
@@ -27,15 +27,15 @@ absl::StatusOr<Reply> AdminCall(
   const absl::Status outcome = StatusOfCall(status, context, "kilnd");
   if (absl::IsUnimplemented(outcome) && !ReasonOf(outcome).has_value()) {
     return absl::UnimplementedError(
-        "kilnd: a plain TCP port answers no admin; ask over the daemon's Unix "
-        "socket, or over TLS with an admin's token or certificate");
+        "kilnd: a plain TCP port has no admin service; use the daemon's Unix "
+        "socket, or TLS with an admin's token or certificate");
   }
   if (!outcome.ok()) return outcome;
   return reply;
 }
 
-// The same, of a method that answers in pages: asks on until there are no more, and
-// gives each to `take`, which may say that it has enough by false.
+// The same for a method that answers in pages. Calls `take` with each page, until there
+// are no more or `take` returns false.
 template <typename Reply, typename Request, typename Take>
 absl::Status EachPage(const AdminClient& daemon,
                       grpc::Status (wire::AdminService::Stub::*method)(

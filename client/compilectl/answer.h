@@ -16,27 +16,27 @@ enum class OutputFormat {
   kJson,   // for programs: one document, keys never change
 };
 
-// Columns of text. Prints as STYLE has it: headings in capitals, two spaces
-// between columns, no space at the end of a line.
+// A table in columns of text: headings in capitals, two spaces between columns, no
+// trailing spaces.
 class Table {
  public:
   explicit Table(std::vector<std::string> headings);
   // As many cells as headings.
   void Add(std::vector<std::string> cells);
-  // "no entries" and the like, when there is no row.
+  // The table; without rows it is `when_empty` ("no entries").
   std::string Text(absl::string_view when_empty) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;  // the headings first
 };
 
-// The text of a document for `-o json`: two spaces of indent, a newline at the
-// end; bytes that are no UTF-8 are replaced.
+// The text of a document for `-o json`: indented by two spaces, with a newline at the
+// end. Bytes that are not UTF-8 are replaced.
 std::string JsonText(const nlohmann::ordered_json& document);
 
 // "9c41d2": the first six digits of a key. "-" for none.
 std::string ShortKey(absl::string_view key_bytes);
-// All of its digits.
+// All digits of a key.
 std::string LongKey(absl::string_view key_bytes);
 
 // "512 B", "31.4 KiB", "2.0 GiB".

@@ -13,13 +13,13 @@
 #include "client/compilectl/case_request.h"
 #include "client/daemon_channel.h"
 
-// The commands of compilectl, one function each. A function asks the daemon and
-// gives what goes to standard output, as a table or as JSON. Errors are those
-// of AdminService, and UNAVAILABLE when no daemon is there.
+// The commands of compilectl, one function each. A function asks the daemon and returns
+// the text for standard output, a table or JSON. Errors: those of AdminService;
+// UNAVAILABLE if there is no daemon.
 
 namespace kiln {
 
-// A daemon, as its owner sees it. Thread-compatible.
+// A connection to a daemon's AdminService. Thread-compatible.
 class AdminClient {
  public:
   explicit AdminClient(std::shared_ptr<grpc::Channel> channel,
@@ -46,9 +46,9 @@ absl::StatusOr<std::string> JobsCommand(const AdminClient& daemon,
 absl::StatusOr<std::string> WorkersCommand(const AdminClient& daemon,
                                            OutputFormat format);
 
-// KEY LEFT CALLER GRAPH WHY of jobs that ended two workers; those whose key begins
-// with `clear_prefix`, or all, may be tried again before. NOT_FOUND when no key
-// begins so.
+// KEY LEFT CALLER GRAPH WHY of jobs that are refused because they killed two workers.
+// With `clear_prefix` or `clear_all`, first lets jobs be tried again: those whose key
+// begins with the prefix, or all. NOT_FOUND if no key begins with it.
 absl::StatusOr<std::string> QuarantineCommand(const AdminClient& daemon,
                                               const std::string& clear_prefix,
                                               bool clear_all,
@@ -62,15 +62,15 @@ absl::StatusOr<std::string> ListCommand(const AdminClient& daemon,
 
 enum class ShowWhat { kPlan, kKernels, kSources, kTrace };
 
-// One entry: its key's parts, guards, counters, and `what` of its plan. kTrace
-// is JSON in either format (show_trace.h).
+// One entry: the parts of its key, its guards and counters, and the part of its plan that
+// `what` selects. kTrace is always JSON (show_trace.h).
 absl::StatusOr<std::string> ShowCommand(const AdminClient& daemon,
                                         const std::string& key_prefix,
                                         const std::string& cache_namespace,
                                         ShowWhat what, OutputFormat format);
 
-// The nearest entry, and the first part of the key that differs. The subject may
-// also be a key's first digits.
+// The entry with the most similar key, and the first part of the key that differs. The
+// subject may also be the first digits of a key.
 absl::StatusOr<std::string> ExplainCommand(const AdminClient& daemon,
                                            const CaseOptions& options,
                                            OutputFormat format);
@@ -82,24 +82,23 @@ struct PurgeOptions {
   std::string cache_namespace;  // empty: of all
   bool all = false;
   bool dry_run = false;
-  bool yes = false;  // never asks
+  bool yes = false;  // do not ask for confirmation
 };
 
-// A purge of more than this is asked about.
+// A purge of more than this needs confirmation.
 inline constexpr uint64_t kBigPurgeEntries = 20;
 inline constexpr uint64_t kBigPurgeBytes = uint64_t{100} << 20;
 
-// Removes entries. `confirm` is asked before a big purge, with what it would
-// take; it says whether to go on. A function, since only main may read the
-// terminal.
+// Removes entries. Before a big purge it calls `confirm` with a question that says how
+// much would be removed, and goes on if that returns true.
 //
-// INVALID_ARGUMENT when nothing is chosen; ABORTED when `confirm` says no.
+// INVALID_ARGUMENT if the options select nothing; ABORTED if `confirm` returns false.
 absl::StatusOr<std::string> PurgeCommand(
     const AdminClient& daemon, const PurgeOptions& options,
     const std::function<bool(const std::string& question)>& confirm,
     OutputFormat format);
 
-// Long work on the whole cache, which goes on while the daemon serves.
+// A long task over the whole cache. The daemon goes on serving meanwhile.
 enum class MaintainTask {
   kScrub,    // read and verify all records, drop what is damaged
   kVerify,   // the same, and change nothing
@@ -111,26 +110,26 @@ struct MaintainOutcome {
   bool left_unsound = false;  // a verification found something
 };
 
-// Begins the task, or joins it when it is under way, and waits for its end; `tell`
-// gets how it goes, a line each half second.
+// Starts the task, or joins it if it is running, and waits for its end. Calls `tell` with
+// a line about its progress every half second.
 absl::StatusOr<MaintainOutcome> MaintainCommand(
     const AdminClient& daemon, MaintainTask task,
     const std::function<void(const std::string& line)>& tell,
     OutputFormat format);
 
-// Ends the task that is under way. NOT_FOUND when it is not.
+// Stops the running task. NOT_FOUND if it is not running.
 absl::StatusOr<std::string> StopMaintainCommand(const AdminClient& daemon,
                                                 MaintainTask task,
                                                 OutputFormat format);
 
-// Entries whose key begins so stay when the cache is full, or no longer do.
+// Pins the entries whose key begins with `key_prefix`, so that they are not evicted, or
+// unpins them.
 absl::StatusOr<std::string> PinCommand(const AdminClient& daemon,
                                        const std::string& key_prefix,
                                        const std::string& cache_namespace,
                                        bool unpin, OutputFormat format);
 
-// Measures the configurations of the graph's kernels; each winner is used from
-// now on.
+// Measures the configurations of the graph's kernels. The winners are used from then on.
 absl::StatusOr<std::string> TuneCommand(const AdminClient& daemon,
                                         const CaseOptions& options,
                                         OutputFormat format);
@@ -142,13 +141,13 @@ struct TokenOptions {
   absl::Duration life = absl::Hours(24 * 30);
 };
 
-// Makes a token for callers over TCP: the token alone, for a file. It is told this
-// once.
+// Makes a token for callers over TCP. Returns only the token, to write to a file. It
+// cannot be shown again.
 absl::StatusOr<std::string> AddTokenCommand(const AdminClient& daemon,
                                             const TokenOptions& options,
                                             OutputFormat format);
 
-// The token is refused from now on.
+// Revokes a token: it is refused from then on.
 absl::StatusOr<std::string> RevokeTokenCommand(const AdminClient& daemon,
                                                const std::string& name,
                                                OutputFormat format);
@@ -161,25 +160,24 @@ absl::StatusOr<std::string> TokensCommand(const AdminClient& daemon,
 absl::StatusOr<std::string> KeysCommand(const AdminClient& daemon,
                                         OutputFormat format);
 
-// A new key signs from now on, in one namespace or, for the empty name, in all
-// that have none of their own: the public key alone, for a configuration.
+// Makes a new signing key, for one namespace or, if the name is empty, for all that have
+// none of their own. Returns only the public key, to put into a configuration.
 absl::StatusOr<std::string> RotateKeyCommand(const AdminClient& daemon,
                                              const std::string& cache_namespace,
                                              OutputFormat format);
 
-// What the key signed is refused from now on. `unknown`: also a key that the
-// daemon does not know; else that is NOT_FOUND.
+// Revokes a key: what it signed is refused from then on. NOT_FOUND if the daemon does
+// not know the key, unless `unknown` is set.
 absl::StatusOr<std::string> RevokeKeyCommand(const AdminClient& daemon,
                                              const std::string& key_hex,
                                              bool unknown, OutputFormat format);
 
-// Versions of this program and of the daemon, with the public key that it says is
-// its own. Without a daemon that answers it says why that one's is unknown, and is
-// no error: this program's is what most ask for.
+// The versions of this program and of the daemon, and the daemon's public key. If no
+// daemon answers, the text says why; this is not an error.
 absl::StatusOr<std::string> VersionCommand(
     const absl::StatusOr<AdminClient>& daemon, OutputFormat format);
 
-// Finishes what runs, takes nothing new, ends.
+// Tells the daemon to finish the running jobs, accept no new ones and exit.
 absl::StatusOr<std::string> DrainCommand(const AdminClient& daemon,
                                          OutputFormat format);
 

@@ -12,9 +12,9 @@ namespace kiln {
 // A command and its long options, "--older-than" and so on.
 using CommandOptions = std::pair<std::string, std::vector<std::string>>;
 
-// A script that completes compilectl's commands, each one's options and those
-// of all (`common`): for "bash" (source it, or put it in
-// /etc/bash_completion.d) or "zsh". BAD_OPTION for another shell.
+// A script that completes compilectl's commands, their options and the `common` options
+// of all commands. `shell` is "bash" (source the script, or put it in
+// /etc/bash_completion.d) or "zsh"; BAD_OPTION for another one.
 absl::StatusOr<std::string> CompletionScript(
     const std::string& shell, const std::vector<std::string>& common,
     const std::vector<CommandOptions>& commands);

@@ -17,11 +17,11 @@ namespace kiln {
 
 enum class Health {
   kGood,
-  kAbsent,  // fine without, less is possible
+  kAbsent,  // missing; Kiln works without it, but does less
   kBad,     // something that should work does not
 };
 
-// One thing looked at, and what to type when it is not good.
+// The result of one check, and what to type if it is not good.
 struct Finding {
   std::string subject;
   Health health = Health::kGood;
@@ -29,43 +29,43 @@ struct Finding {
   std::string remedy;
 };
 
-// Whether the loader takes `library`: a name, or a path. It stays loaded:
-// programs like this one end soon.
+// Whether the dynamic loader can load `library`, a name or a path. The library is not
+// unloaded, since compilectl exits soon.
 bool CanLoad(const std::string& library);
 
 struct DoctorOptions {
   DaemonAddress daemon;
-  // The data folder to judge; empty: the daemon's, as it says itself.
+  // The data folder to check; empty: the one that the daemon names.
   std::string data_folder;
-  // The folder that a kilnd would take: judged when no daemon answers.
+  // The default data folder of kilnd; checked if no daemon answers.
   std::string default_data_folder;
-  // Asked for its compilers where no daemon tells of its workers': a worker in its
-  // jail, as a daemon that was started here would start it.
+  // Starts a jailed worker as a daemon on this machine would, and asks it for its
+  // compilers. Called if no daemon answers for its own workers.
   std::function<absl::StatusOr<wire::HelloReply>()> ask_worker;
-  // The reader has the Python package alone: what to type is pip's.
+  // Kiln was installed as a Python package, so remedies use pip.
   bool from_wheel = false;
-  // What to type for a daemon, before its flags.
+  // The command that starts a daemon, without flags.
   std::string kilnd = "kilnd";
-  // The first compile starts the daemon, so that none is not wrong.
+  // The first compile starts the daemon, so a missing daemon is not a fault.
   bool starts_itself = false;
-  // What the machine says, so that a test can be a machine in trouble.
+  // Tests replace these two to imitate a machine with faults.
   std::function<bool(const std::string& library)> can_load = CanLoad;
   absl::Time now = absl::Now();
-  // Less free disk than this, and a busy day fills it.
+  // Less free disk than this is a fault: a busy day fills it.
   uint64_t least_free_bytes = uint64_t{1} << 30;
 };
 
-// Looks at this machine: host compiler and NVRTC as a worker found them, the
-// daemon's where one answers (no host compiler is kBad, no NVRTC kAbsent), the
-// driver and oneDNN as programs load them, the daemon's socket and its permissions,
-// the clock, the daemon, the data folder and free disk there. A folder that is not there
-// yet is kAbsent, one that a daemon lost kBad. Of a daemon behind TCP the folder
-// is on another machine and not looked at. Never fails: what cannot be looked at
-// is a finding.
+// Checks this machine: the host compiler and NVRTC as a worker found them (the daemon's
+// worker if a daemon answers); the driver and oneDNN as programs load them; the daemon
+// and its socket; the clock; the data folder and its free disk.
+//
+// A missing host compiler is kBad, a missing NVRTC kAbsent. A data folder that does not
+// exist yet is kAbsent; one that was removed under a running daemon is kBad. The folder of
+// a daemon behind TCP is not checked. Never fails: what cannot be checked is a finding.
 std::vector<Finding> Examine(const DoctorOptions& options);
 
-// The findings for people, in lines of at most 80 columns where words let it:
-// what to type stands below, unbroken, behind "-> ". Or JSON.
+// The findings as text or JSON. The text is wrapped at 80 columns. What to type follows
+// on a line of its own, after "-> ", and is not wrapped.
 std::string DoctorText(const std::vector<Finding>& findings,
                        OutputFormat format);
 

@@ -6,15 +6,15 @@
 
 namespace kiln {
 
-// What doctor says of the daemon's address and of a daemon that is not there.
-// `asked`: what became of asking it.
+// Doctor's findings about the daemon's address and about a missing daemon. `asked` is the
+// status of a call to the daemon.
 
-// The socket: whether it is there, whose it is, and whether a kilnd answers at it.
-// Its mode says nothing: a daemon that [[access]] opens to users has 0666, and each
-// daemon asks the kernel who calls. Of TCP whether a kilnd answers there.
+// For a Unix socket: whether it exists, who owns it, and whether a kilnd answers. The
+// socket's mode is not checked: it is 0666 if [[access]] admits other users, and the
+// daemon always asks the kernel who calls. For TCP: whether a kilnd answers.
 Finding AddressFinding(const DoctorOptions& options, const absl::Status& asked);
 
-// `asked` is an error.
+// `asked` must be an error.
 Finding NoDaemonFinding(const DoctorOptions& options,
                         const absl::Status& asked);
 

@@ -1,5 +1,5 @@
-// Where this program came from, and what came with it: the Python package, the
-// build tree or a system's folders.
+// How this program was installed: with the Python package, in the build tree, or in the
+// system's folders.
 //
 // Thread-safe: reads the file system only.
 #ifndef KILN_CLIENT_COMPILECTL_INSTALLATION_H_
@@ -13,16 +13,17 @@
 
 namespace kiln {
 
-// Whether this program came with the Python package: kiln/_bin/compilectl.
+// Whether this program belongs to the Python package (kiln/_bin/compilectl).
 bool IsInWheel();
 
-// What to type for a daemon: in a wheel no PATH has it, in the tree a command
-// builds it.
+// The command that starts a daemon. A wheel's kilnd is not on PATH, and in the build tree
+// a command builds it first.
 std::string KilndCommand();
 
-// What a worker of this installation says of itself, run as a kilnd that is
-// started here would run it. WORKER_CRASHED and the like where it does not
-// answer within 20 seconds. `environment`: NAME=VALUE, what it may see.
+// Starts a worker of this installation as kilnd would, and returns what it reports about
+// itself. `environment` (NAME=VALUE) is all that the worker sees.
+//
+// Errors: those of a worker, if it does not answer within 20 seconds.
 absl::StatusOr<wire::HelloReply> AskInstalledWorker(
     std::vector<std::string> environment);
 

@@ -17,13 +17,13 @@ absl::StatusOr<std::vector<PublicKey>> ReadPublicKeys(const std::string& text) {
     if (!raw.has_value()) {
       return MakeError(
           ErrorReason::kBadOption,
-          absl::StrCat("--public-key: found ",
-                       word.empty()
-                           ? "none"
+          absl::StrCat(
+              "--public-key: found ",
+              word.empty() ? "none"
                            : absl::StrCat("\"", word.substr(0, 80), "\""),
-                       ", expected with --tcp the 64 hexadecimal digits of the "
-                       "daemon's public key, as `compilectl keys list` tells "
-                       "it on its machine (KILN_PUBLIC_KEY may name it too)"));
+              ", expected with --tcp the 64 hexadecimal digits of the "
+              "daemon's public key, which `compilectl keys list` shows "
+              "it on its machine (KILN_PUBLIC_KEY may name it too)"));
     }
     ASSIGN_OR_RETURN(PublicKey key, PublicKey::FromBytes(raw->bytes()));
     keys.push_back(std::move(key));

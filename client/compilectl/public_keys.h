@@ -9,8 +9,8 @@
 
 namespace kiln {
 
-// The keys of --public-key: 64 hexadecimal digits each, with commas between.
-// BAD_OPTION, saying where a key is to be had, for none and for anything else.
+// Reads the keys of --public-key: 64 hexadecimal digits each, separated by commas.
+// BAD_OPTION for no key or anything else; the message says where to find a key.
 absl::StatusOr<std::vector<PublicKey>> ReadPublicKeys(const std::string& text);
 
 }  // namespace kiln

@@ -8,9 +8,9 @@
 
 namespace kiln {
 
-// An entry for people: the head (key, target, guards, counters), then
-//   kPlan     the steps of its launch plan, one a line
-//   kKernels  each kernel with what went into it and its plan's text
+// An entry as text: the head (key, target, guards, counters), then
+//   kPlan     the steps of its launch plan, one per line
+//   kKernels  each kernel with the nodes that it computes and its plan's text
 //   kSources  the source of each translation unit
 std::string ShowText(const wire::ShowReply& reply, ShowWhat what);
 

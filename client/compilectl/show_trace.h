@@ -9,13 +9,12 @@ namespace kiln {
 
 // An entry as a Chrome trace, for Perfetto and chrome://tracing. Two processes:
 //
-//   1  the compile: the phases of the job that made the entry, row 0, and the
-//      units that workers built for it, a row for each that ran at one time.
-//      Microseconds from when its first caller came
-//   2  the plan: its steps in order, each a microsecond long, since an artifact
-//      knows no times. Arguments: the step as plan text has it, the operators and
-//      nodes of the graph that it does work of, and of a kernel symbol, mapping
-//      and bytes
+//   1  the compile: row 0 has the phases of the job that made the entry; the other rows
+//      have the units that workers built for it, in parallel. Times are microseconds
+//      since the first caller came.
+//   2  the plan: its steps in order. Each is shown as one microsecond, since an artifact
+//      has no times. The arguments are the step's plan text, the operators and nodes
+//      that it computes, and for a kernel its symbol, mapping and bytes.
 std::string ShowTrace(const wire::ShowReply& reply);
 
 }  // namespace kiln

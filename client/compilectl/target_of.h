@@ -8,10 +8,9 @@
 
 namespace kiln {
 
-// The target that "--device" and "--arch" mean: "cuda" with "sm_90" (also when
-// empty), "cpu" with "x86-64-v3" (when empty: all that this machine has).
-// BAD_TARGET for another device. Whether the architecture exists is for the
-// daemon to say.
+// The target of "--device" and "--arch": "cuda" with an architecture like "sm_90" (the
+// default), or "cpu" with a level like "x86-64-v3" (default: all that this machine has).
+// BAD_TARGET for another device. The daemon checks that the architecture exists.
 absl::StatusOr<wire::Target> TargetOf(const std::string& device,
                                       const std::string& arch);
 

@@ -21,7 +21,7 @@ namespace kiln {
 //   buffer                       {size, stride, allocated} of some buffer
 //   options                      what the case is compiled with
 //
-// A counter that the artifact does not have is 0: nothing counted it.
+// A counter that the artifact does not have counts as 0.
 
 // Puts expect's `options` into `options`. `expect` may be empty.
 //
@@ -30,9 +30,9 @@ namespace kiln {
 absl::Status ApplyExpectedOptions(const std::string& expect,
                                   wire::CompileOptions& options);
 
-// The differences in words, "kernels: found 3, due 1", in the order of the
-// fields' names. A field that is not in the list above is one too, so that
-// nothing expected goes unseen. Empty: all is as expected. Pure.
+// The differences in words, "kernels: found 3, expected 1", in the order of the
+// fields' names. A field that is not in the list above is a difference too, so that no
+// expectation is ignored. Empty: all is as expected. Pure.
 std::vector<std::string> ExpectDifferences(const std::string& expect,
                                            const wire::Artifact& artifact,
                                            const PlanFigures& figures);

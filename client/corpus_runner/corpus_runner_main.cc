@@ -95,7 +95,7 @@ absl::Status CheckFlags(const Flags& flags) {
     return MakeError(
         ErrorReason::kBadOption,
         "--public-key: found none, expected with --tcp the 64 hexadecimal "
-        "digits of the daemon's public key, as `compilectl keys list` tells it "
+        "digits of the daemon's public key, which `compilectl keys list` shows "
         "on its machine");
   }
   if (!flags.run.token_files.empty() &&

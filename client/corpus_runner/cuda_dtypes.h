@@ -10,23 +10,23 @@
 
 namespace kiln {
 
-// Results that PyTorch gives in another dtype on CUDA than on the CPU, which
-// the corpus was recorded on: case -> number of the output -> dtype.
+// The corpus was recorded on the CPU. These are the results for which PyTorch on CUDA
+// returns another dtype: case -> index of the output -> dtype.
 using CudaDTypes = std::map<std::string, std::map<int, DType>>;
 
-// Reads what tests/corpus/record_cuda_dtypes.py writes.
+// Reads a file that tests/corpus/record_cuda_dtypes.py wrote.
 //
 // Errors:
-//   NOT_FOUND        no such file
-//   MALFORMED_GRAPH  not such a file, or a dtype that Kiln has not
+//   NOT_FOUND        the file does not exist
+//   MALFORMED_GRAPH  the file is not of that form, or has a dtype that Kiln lacks
 absl::StatusOr<CudaDTypes> ReadCudaDTypes(const std::string& path);
 
-// Gives the case's outputs CUDA's dtypes. Their values stay those that the CPU
-// gave, in its dtype and with its tolerance.
+// Sets the expected dtypes of the case's outputs to CUDA's. The expected values and their
+// tolerance stay those of the CPU.
 //
 // Errors:
-//   MALFORMED_GRAPH  an output that is no tensor, or a dtype that does not hold
-//                    all values of the recorded one
+//   MALFORMED_GRAPH  an output is not a tensor, or CUDA's dtype cannot represent all
+//                    values of the recorded one
 absl::Status ApplyCudaDTypes(const CudaDTypes& dtypes, CorpusCase& test_case);
 
 }  // namespace kiln

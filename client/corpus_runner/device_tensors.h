@@ -13,9 +13,9 @@
 
 namespace kiln {
 
-// A copy of `tensor` in the device's memory, laid out alike, with the same
-// place in its storage. The copy owns its memory and must not outlive the
-// device. RESOURCE_EXHAUSTED when there is none.
+// A copy of `tensor` in the device's memory, with the same strides and storage offset.
+// The copy owns its memory and must not outlive the device. RESOURCE_EXHAUSTED if there
+// is too little memory.
 absl::StatusOr<Tensor> CopyToDevice(Device& device, const CorpusTensor& tensor);
 
 // A tensor's elements on the host, under the tensor's own strides: `storage`

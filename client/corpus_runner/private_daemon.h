@@ -20,15 +20,15 @@ struct PrivateDaemonOptions {
   int workers = 0;     // 0: one a core
 };
 
-// A daemon of this process's own, ended with it.
+// A daemon that this process starts for itself and ends in the destructor.
 class PrivateDaemon {
  public:
-  // Returns when the daemon serves. UNAVAILABLE, with the tail of its log, when
-  // it ends or does not within ten seconds.
+  // Starts the daemon and waits until it serves. UNAVAILABLE, with the tail of its log,
+  // if it exits or does not serve within ten seconds.
   static absl::StatusOr<std::unique_ptr<PrivateDaemon>> Start(
       const PrivateDaemonOptions& options);
 
-  // Asks it to drain, and ends it when it does not.
+  // Asks the daemon to drain, and kills it if it does not exit.
   ~PrivateDaemon();
   PrivateDaemon(const PrivateDaemon&) = delete;
   PrivateDaemon& operator=(const PrivateDaemon&) = delete;

@@ -11,17 +11,17 @@
 
 namespace kiln {
 
-// Tells a person what is under way: "gpt2_train.fwd0: building, 3 of 8 kernel
-// units (0.9 s)". On a terminal one line that is written anew; elsewhere, in a
-// log, a line for each change, at most two a second.
+// Shows what is running: "gpt2_train.fwd0: building, 3 of 8 kernel units (0.9 s)". On a
+// terminal it is one line that is overwritten; in a log there is a line for each change,
+// at most two per second.
 //
 // Thread-safe.
 class ProgressLine {
  public:
   enum class Place { kTerminal, kLog };
-  // `file` outlives this; it is never closed here.
+  // `file` must outlive this; it is not closed.
   ProgressLine(std::FILE* file, Place place) : file_(file), place_(place) {}
-  // Leaves the terminal's line empty.
+  // Clears the line on a terminal.
   ~ProgressLine();
   ProgressLine(ProgressLine&&) = delete;
 

@@ -8,9 +8,9 @@
 
 namespace kiln {
 
-// The results as one JSON array, for scripts: an object a case with `name`,
+// The results as one JSON array, for scripts. Each case is an object with `name`,
 // `verdict`, `detail`, `worst_ratio`, `served_from`, `compile_ms`, `load_ms`,
-// `first_run_ms`, `run_ms` and, once compiled, the fields of PlanFigures by their names.
+// `first_run_ms`, `run_ms` and, if it was compiled, the fields of PlanFigures.
 std::string ReportJson(const std::vector<CaseResult>& results);
 
 }  // namespace kiln

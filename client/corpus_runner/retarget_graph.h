@@ -5,10 +5,10 @@
 
 namespace kiln {
 
-// Moves every tensor of `graph`, and every device that an operator names, to
-// `device`: corpus graphs were captured on one and are run on another. What was
-// recorded of a result elsewhere is forgotten, since it may differ here: CUDA's
-// layer norm gives f32 statistics of half types, the CPU's does not.
+// Moves a graph that was captured on another device to `device`: every tensor, and every
+// device that an operator names. The recorded metas of results are dropped, since they
+// may differ: CUDA's layer norm returns f32 statistics for half types, the CPU's does
+// not.
 void RetargetGraph(wire::Graph& graph, wire::DeviceType device);
 
 }  // namespace kiln

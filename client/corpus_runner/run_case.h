@@ -17,9 +17,9 @@ namespace kiln {
 
 enum class Verdict {
   kOk,             // ran, and all results are PyTorch's
-  kCompiled,       // compiled, and nothing was asked or stored to compare
+  kCompiled,       // compiled; no run was asked for, or no results are stored
   kWrong,          // ran, and a result is not PyTorch's
-  kUnimplemented,  // says so, and names the operator
+  kUnimplemented,  // refused as unimplemented; the detail names the operator
   kFailed,         // anything else
 };
 
@@ -31,10 +31,10 @@ struct CaseResult {
   std::string name;
   Verdict verdict = Verdict::kOk;
   std::string detail;  // worst output, or the error; one line
-  // Worst error of any output, in units of its tolerance; above 1 is wrong.
+  // The largest error of any output, in units of its tolerance; above 1 is wrong.
   double worst_ratio = 0;
-  double worst_error = 0;    // of the same element: |got - due|
-  double worst_allowed = 0;  // and what it may be
+  double worst_error = 0;    // of the same element: |got - expected|
+  double worst_allowed = 0;  // its tolerance
   bool ran = false;
   CompileReport compile;
   absl::Duration first_run;
@@ -50,26 +50,25 @@ enum class CaseMode {
 
 struct CaseOptions {
   CaseMode mode = CaseMode::kRun;
-  // Where the graphs' tensors are put, whatever they were captured on.
+  // The device that the graphs' tensors are moved to.
   wire::DeviceType device = wire::DEVICE_TYPE_CPU;
   wire::CompileOptions compile;
-  // Further runs to be timed, each on fresh copies of the inputs. More give a
-  // steadier median; results are compared after the first alone.
+  // How many further runs are timed, each on new copies of the inputs. Results are
+  // compared only after the first run.
   int repeats = 0;
-  // Told what a case is about to do, in words for people. May be empty.
+  // Called with a description of what a case does next. May be empty.
   std::function<void(const std::string& name, absl::string_view step)> on_step;
 };
 
-// Runs the cases of one file, in order. Cases that share a graph ("x" and
-// "x@1") share one callable, and the second fails when it took another compile.
-// Cases without data are compiled and not run: kCompiled at best. What a case
-// expects of its compile (check_expect.h) is compared, and a difference is
-// kFailed.
+// Runs the cases of one file, in order. Cases that share a graph ("x" and "x@1") share
+// one callable; the second fails if it needs another compile. Cases without data are
+// only compiled, which gives kCompiled at best. A difference from what a case expects of
+// its compile (check_expect.h) is kFailed.
 std::vector<CaseResult> RunCases(Session& session,
                                  std::vector<CorpusCase> cases,
                                  const CaseOptions& options);
 
-// A line for people: verdict, name, detail.
+// The result in one line of text: verdict, name, detail.
 std::string ResultLine(const CaseResult& result);
 
 }  // namespace kiln

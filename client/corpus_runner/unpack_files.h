@@ -8,11 +8,11 @@
 
 namespace kiln {
 
-// Writes the corpus files at `paths` (NAME.jsonl or folders) to `folder`, which
-// is made, as other programs read them: plain .jsonl and .safetensors.
+// Unpacks the corpus files at `paths` (NAME.jsonl or folders) into `folder`, as plain
+// .jsonl and .safetensors that other programs can read. Creates the folder.
 //
-// Errors: as ListCorpusFiles and ReadCorpusBytes (corpus_bytes.h); STORAGE when
-// a file is not written.
+// Errors: those of ListCorpusFiles and ReadCorpusBytes (corpus_bytes.h); STORAGE if a
+// file cannot be written.
 absl::Status UnpackFiles(const std::vector<std::string>& paths,
                          const std::string& folder);
 

@@ -18,8 +18,8 @@ TEST(ConnectionTrouble, NamesTheAddressWhatWasFoundAndWhatToDo) {
   EXPECT_EQ(
       AfterAll("UNKNOWN: ipv4:127.0.0.1:7117: Failed to connect to remote "
                "host: Connection refused"),
-      "127.0.0.1:7117: Connection refused; none runs there: start one, or "
-      "name its address");
+      "127.0.0.1:7117: Connection refused; no daemon listens there: start "
+      "one, or check the address");
   EXPECT_EQ(
       AfterAll("UNAVAILABLE: ipv6:%5B::1%5D:7117: recvmsg:Connection reset "
                "by peer"),
@@ -29,21 +29,20 @@ TEST(ConnectionTrouble, NamesTheAddressWhatWasFoundAndWhatToDo) {
       AfterAll("UNKNOWN: ipv4:10.0.0.7:1: Custom verification check failed "
                "with error: UNAUTHENTICATED: Hostname Verification Check "
                "failed."),
-      "10.0.0.7:1: its certificate is for other names; call it by one of "
-      "those, or give it a certificate for this one");
+      "10.0.0.7:1: its certificate is for other names; use one of those, "
+      "or give it a certificate for this one");
   EXPECT_EQ(
       Told("DNS resolution failed for nope.example:7117: C-ares status is "
            "not ARES_SUCCESS qtype=A: Domain name not found"),
-      "nope.example:7117: no such host is known here; name another, or its "
+      "nope.example:7117: unknown host; check the name, or use the host's IP "
       "address");
 }
 
 TEST(ConnectionTrouble, WhatItDoesNotKnowIsPassedOnWithTheAddress) {
   EXPECT_EQ(AfterAll("UNKNOWN: ipv4:10.0.0.7:1: No buffer space available"),
-            "10.0.0.7:1: can't be connected to: No buffer space available");
-  EXPECT_EQ(AfterAll("UNKNOWN: tired"),
-            "can't be connected to: UNKNOWN: tired");
-  EXPECT_EQ(AfterAll(""), "can't be connected to: ");
+            "10.0.0.7:1: cannot connect: No buffer space available");
+  EXPECT_EQ(AfterAll("UNKNOWN: tired"), "cannot connect: UNKNOWN: tired");
+  EXPECT_EQ(AfterAll(""), "cannot connect: ");
 }
 
 TEST(ConnectionTrouble, LeavesAnswersAlone) {

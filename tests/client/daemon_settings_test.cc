@@ -120,7 +120,8 @@ TEST_F(DaemonSettingsTest, WhatIsWrongIsNamedWithItsPlace) {
   EXPECT_EQ(Refusal(),
             "KILN_ADDR: found \"nonsense\", expected unix:/PATH or HOST:PORT");
   setenv("KILN_ADDR", "kiln-a.example:7117", 1);
-  EXPECT_TRUE(absl::StrContains(Refusal(), "takes KILN_PUBLIC_KEY"));
+  EXPECT_TRUE(absl::StrContains(
+      Refusal(), "found no public key for it; set KILN_PUBLIC_KEY"));
   setenv("KILN_PUBLIC_KEY", "12", 1);
   EXPECT_TRUE(absl::StrContains(Refusal(), "expected 64 hexadecimal digits"));
   unsetenv("KILN_ADDR");
@@ -156,13 +157,13 @@ TEST_F(DaemonSettingsTest, AnAddressThatNobodyVouchesForIsToldOfOnce) {
       testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
   ASSERT_EQ(told.size(), 1u);
   EXPECT_TRUE(
-      absl::StrContains(told[0], "kiln-b.example:7117 takes KILN_PUBLIC_KEY"))
+      absl::StrContains(told[0], "kiln-b.example:7117: found no public key"))
       << told[0];
 }
 
 TEST_F(DaemonSettingsTest, AFileThatOthersMayWriteIsNotTaken) {
   WriteFile("[daemon]\naddresses = \"unix:/run/kilnd.sock\"\n", 0666);
-  EXPECT_TRUE(absl::StrContains(Refusal(), "others may write it"));
+  EXPECT_TRUE(absl::StrContains(Refusal(), "other users can write it"));
   const std::string file =
       WriteFile("[daemon]\naddresses = \"unix:/run/kilnd.sock\"\n");
   EXPECT_TRUE(ReadDaemonSettings().ok());

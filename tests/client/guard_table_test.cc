@@ -86,7 +86,8 @@ TEST(CompiledGuards, SayWhichGuardFails) {
 
   inputs = Rows(8);
   std::get<Tensor>(inputs[1]).sizes[0] = 9;
-  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)), "sizes that do not go together");
+  EXPECT_EQ(guards.WhyNot(ViewsOf(inputs)),
+            "sizes or strides do not match the values of the symbols");
 
   inputs = Rows(8);
   inputs[1] = int64_t{3};

@@ -289,7 +289,8 @@ TEST_F(LargeConstants, ThatAreWrittenAreRefused) {
   const absl::Status refused = session_->Compile(*graph).status();
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kUnsupportedOp);
   EXPECT_EQ(refused.message(),
-            "a constant of over 1048576 bytes that is written");
+            "the graph writes to a constant of over 1048576 bytes; pass it as "
+            "an input instead");
 }
 
 // 512 x 64 x 3 x 3 weights, in every run the same.

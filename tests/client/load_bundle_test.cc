@@ -178,7 +178,8 @@ TEST_F(Bundles, ABundleForADeviceThatNoSessionHasIsIncompatible) {
   ArtifactShelf shelf;
   const auto loaded = LoadBundle(Saved({"fake.units.1"}), {}, shelf);
   EXPECT_EQ(ReasonOf(loaded.status()), ErrorReason::kArtifactIncompatible);
-  EXPECT_NE(loaded.status().message().find("no session is"), std::string::npos)
+  EXPECT_NE(loaded.status().message().find("there is no session for"),
+            std::string::npos)
       << loaded.status();
 }
 

@@ -118,10 +118,10 @@ TEST_F(OwnFiles, AConnectionThatIsNotMadeIsToldOfInOurWords) {
        {Row{port, {}, "it closed the connection; a port with TLS takes the CA"},
         Row{port,
             {.ca = stranger.file()},
-            "its certificate has expired, as its log says then (tls.expired), "
-            "or is not one that the TLS CA signed; name the CA"},
-        Row{plain_port, {.ca = ca_.file()}, "it speaks no TLS"},
-        Row{1, {}, "Connection refused; none runs there"}}) {
+            "its certificate has expired (then the daemon logs tls.expired), "
+            "or the TLS CA did not sign it; name the CA"},
+        Row{plain_port, {.ca = ca_.file()}, "it does not use TLS"},
+        Row{1, {}, "Connection refused; no daemon listens there"}}) {
     const std::string tcp = absl::StrCat("127.0.0.1:", row.port);
     const absl::Status status =
         CompileClient::Connect(

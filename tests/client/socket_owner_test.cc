@@ -59,9 +59,9 @@ TEST(SocketOwner, AnotherUsersDaemonIsNotTrusted) {
   const absl::Status refused = OpenDaemonChannel(address).status();
   EXPECT_EQ(ReasonOf(refused), ErrorReason::kPermission) << refused;
   EXPECT_TRUE(absl::StrContains(
-      refused.message(), is_root ? "runs as user 65534, due 0"
+      refused.message(), is_root ? "runs as user 65534, expected 0"
                                  : absl::StrCat("runs as user ", geteuid(),
-                                                ", due ", geteuid() + 1)))
+                                                ", expected ", geteuid() + 1)))
       << refused;
   // Whoever says that it may be that user's is believed.
   address.socket_owner = is_root ? kNobody : geteuid();

@@ -194,7 +194,7 @@ def test_a_daemon_that_does_not_answer_is_asked_by_one_compile_of_many(folders, 
     assert done["local_compiles"] == done["compiles"] == 4
     assert len(done["told"]) == 1, done["told"]
     assert "own worker" in done["told"][0]
-    assert "does not answer; it is asked again after 1m" in done["told"][0]
+    assert "does not answer; the next try is in 1m" in done["told"][0]
 
 
 def test_a_daemon_that_stops_in_the_middle_of_a_compile_is_given_up_after_its_heartbeat(

@@ -18,8 +18,8 @@ import kiln
         ),
         (
             {"KILN_ADDR": "localhost:1", "KILN_PUBLIC_KEY": ""},
-            "KILN_ADDR: localhost:1 takes KILN_PUBLIC_KEY, the daemon's key as "
-            "`compilectl keys list` tells it beside the daemon",
+            "KILN_ADDR: localhost:1: found no public key for it; set KILN_PUBLIC_KEY to the key "
+            "that `compilectl keys list` shows on the daemon's machine",
         ),
         ({"KILN_OPTIONS": "nonsense=1"}, "KILN_OPTIONS: nonsense: there is no such option"),
         ({"KILN_OPTIONS": "no_fusion=5"}, "KILN_OPTIONS: no_fusion: found '5', expected 0 or 1"),

@@ -54,7 +54,7 @@ def test_a_daemon_behind_a_port_compiles_for_those_who_know_its_key(tmp_path):
         # The tools find it too, and are refused: without TLS a port is not asked what it holds.
         with pytest.raises(subprocess.CalledProcessError) as raised:
             ctl("stats", KILN_PUBLIC_KEY=daemon.key, **named)
-        assert "a plain TCP port answers no admin" in raised.value.stderr
+        assert "a plain TCP port has no admin service" in raised.value.stderr
 
 
 def test_another_machine_with_the_same_daemon_compiles_nothing(tmp_path):
@@ -76,7 +76,7 @@ def test_another_machine_with_the_same_daemon_compiles_nothing(tmp_path):
 def test_a_daemon_behind_a_port_with_another_key_or_none_is_one_clear_error(tmp_path):
     with daemon_with_port() as daemon:
         for key, words in (
-            ("", "takes KILN_PUBLIC_KEY"),
+            ("", "found no public key for it; set KILN_PUBLIC_KEY"),
             ("0" * 64, "not one of the 1 trusted keys"),
             ("rabbit", "KILN_PUBLIC_KEY: found 'rabbit', expected 64 hexadecimal digits"),
         ):

@@ -58,7 +58,7 @@ def check_own(path: Path, opened: int | None = None) -> None:
     if link.st_uid not in owners or found.st_uid not in owners:
         raise PermissionError(errno.EPERM, f"it is user {found.st_uid}'s")
     if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-        raise PermissionError(errno.EPERM, "others may write it")
+        raise PermissionError(errno.EPERM, "other users can write it")
 
 
 def _file() -> Path | None:
@@ -182,8 +182,8 @@ def urgency() -> int:
 
 def _distrust(address: str) -> str:
     return (
-        f"{setting('KILN_ADDR').source}: {address} takes KILN_PUBLIC_KEY, the daemon's key as "
-        "`compilectl keys list` tells it beside the daemon"
+        f"{setting('KILN_ADDR').source}: {address}: found no public key for it; set "
+        "KILN_PUBLIC_KEY to the key that `compilectl keys list` shows on the daemon's machine"
     )
 
 
@@ -204,5 +204,5 @@ def trusted_addresses() -> list[str]:
         raise WrongSetting(_distrust(addresses[0]))
     for address in addresses:
         if address not in asked:
-            tell_once(f"{_distrust(address)}; it is asked nothing")
+            tell_once(f"{_distrust(address)}; it is not used")
     return asked

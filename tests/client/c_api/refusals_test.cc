@@ -87,12 +87,12 @@ TEST(CSession, NullIsRefusedWhereSomethingIsDue) {
   ExpectRefused(kiln_session_open(nullptr, &session),
                 "session options: options: must not be NULL");
   ExpectRefused(kiln_session_open(&options, nullptr),
-                "session: where to put it: must not be NULL");
+                "session: pointer for the result: must not be NULL");
   KilnGraph* graph = nullptr;
   ExpectRefused(kiln_graph_parse(nullptr, 5, &graph),
                 "graph: bytes: must not be NULL");
   ExpectRefused(kiln_graph_parse("", 0, nullptr),
-                "graph: where to put it: must not be NULL");
+                "graph: pointer for the result: must not be NULL");
   KilnCallable* callable = nullptr;
   ExpectRefused(kiln_compile(nullptr, nullptr, &callable),
                 "session: must not be NULL");
@@ -327,7 +327,7 @@ TEST_F(CRun, InputsThatAreCountedAndNotThereOrTooMany) {
   ExpectRefused(kiln_run(callable_, &sound_, 2000000000, 0, nullptr, &results),
                 "number of inputs: found 2000000000, expected 1 to 1");
   ExpectRefused(kiln_run(callable_, &sound_, 1, 0, nullptr, nullptr),
-                "results: where to put them: must not be NULL");
+                "results: pointer for the results: must not be NULL");
   EXPECT_EQ(results, nullptr);
 }
 

@@ -226,8 +226,8 @@ TEST_F(CTcp, BytesThatAreNoBundleAreRefused) {
   const std::string said =
       Take(kiln_shelf_load(shelf, nullptr, 0, "nonsense", 8, &count));
   EXPECT_EQ(said,
-            "ARTIFACT_CORRUPT: bundle: its 8 bytes do not begin as those of a "
-            "saved bundle do");
+            "ARTIFACT_CORRUPT: bundle: found 8 bytes that are not a saved "
+            "bundle (bad magic)");
   EXPECT_EQ(count, 7);
   EXPECT_EQ(Take(kiln_shelf_load(nullptr, nullptr, 0, "", 0, &count)),
             "BAD_OPTION: shelf: must not be NULL");

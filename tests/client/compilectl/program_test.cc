@@ -406,7 +406,7 @@ TEST(CompilectlErrors, AreOneLineAlsoWhereNobodyListens) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.err,
             "compilectl: UNAVAILABLE: kilnd: 127.0.0.1:1: Connection refused; "
-            "none runs there: start one, or name its address\n");
+            "no daemon listens there: start one, or check the address\n");
   const ProgramRun version =
       RunCompilectl({"version", "--tcp", "127.0.0.1:1", "--public-key", key});
   EXPECT_EQ(version.exit_code, 0);
