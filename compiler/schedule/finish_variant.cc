@@ -15,13 +15,16 @@ constexpr int64_t kSharedForSums = 16384;
 // As many groups as the staged rows leave room for, which are done with by then.
 int JoinedGroups(const NestCosts& costs, const CudaRows& v) {
   if (v.stretch == 0 || v.rows == 1) return 0;
-  const NestFacts& facts = costs.facts();
-  const Vectors vectors =
-      MakeVectors(costs.nest(), facts, costs.buffers(), costs.shapes(),
-                  facts.num_axes - 1, v.vector, v.peel != 0);
-  const int64_t staged = StagedRowsOf(v, costs.nest(), facts, vectors,
-                                      RowPasses(v, costs.nest(), facts))
-                             .bytes;
+  int64_t staged = 0;
+  if (v.stages > 0) {
+    const NestFacts& facts = costs.facts();
+    const Vectors vectors =
+        MakeVectors(costs.nest(), facts, costs.buffers(), costs.shapes(),
+                    facts.num_axes - 1, v.vector, v.peel != 0);
+    staged = StagedRowsOf(v, costs.nest(), facts, vectors,
+                          RowPasses(v, costs.nest(), facts))
+                 .bytes;
+  }
   const int64_t each = SumBytesOfGroup(v, costs.nest(), costs.buffers());
   return static_cast<int>(
       std::clamp<int64_t>(std::max(staged, kSharedForSums) / each, 1, v.held));
