@@ -3,11 +3,12 @@
 _HEADERS = "//deploy/bazel/common:"
 _INCLUDE = "deploy/bazel/common/"
 
-# The service: whatever is tested there runs under TSan too, but for two kinds of tests, which say so by a tag:
-# "one_thread" starts no thread of ours, neither itself nor in a program that it runs (of RocksDB's, TSan sees no
-# lock); "tsan_soak" needs the compiler, which is long to build under TSan.
+# The service: whatever is tested there runs under TSan too (tag "tsan"), but for tests tagged "one_thread": they start no thread
+# of ours, neither themselves nor in a program that they run (of RocksDB's, TSan sees no lock).
 _SERVICE = ("tests/proto/", "tests/cache/", "tests/server/", "tests/client/")
-_NOT_WITH_TSAN = ["one_thread", "tsan_soak"]
+
+# Where nearly every file reads gRPC's, Protobuf's or a thread's headers.
+_SERVICE_HEADER = ("proto/", "cache/", "server/", "client/", "tests/support/") + _SERVICE
 
 def _with_header(arguments):
     """The rule's arguments, where all its sources are C++ and compiled as everybody's."""
@@ -19,10 +20,11 @@ def _with_header(arguments):
 
     # What tests write themselves is seldom slow; what they test is compiled as it is delivered.
     package = native.package_name()
-    header = "common"
+    of_service = (package + "/").startswith(_SERVICE_HEADER)
+    header = "service" if of_service else "common"
     copts = []
     if package.startswith("tests/") and package != "tests/bench":
-        header = "tests"
+        header = "service_tests" if of_service else "tests"
         copts = ["-O1"]
     return dict(
         arguments,
@@ -42,7 +44,7 @@ def _with_tsan(arguments):
     """The rule's arguments, with the tag of `./kiln test --tsan` for packages of the service."""
     tags = arguments.get("tags", [])
     of_service = (native.package_name() + "/").startswith(_SERVICE)
-    if not of_service or [tag for tag in tags if tag in _NOT_WITH_TSAN]:
+    if not of_service or "one_thread" in tags:
         return arguments
     return dict(arguments, tags = tags + ["tsan"])
 

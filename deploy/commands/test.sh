@@ -1,33 +1,31 @@
 #!/usr/bin/env bash
 # Builds and runs all tests, or those named.
 #
-# usage: ./kiln test [--asan|--tsan|--tsan-soak] [TARGET...]
-# Ends with "N passed, N failed", counted by test case, after a line on the skipped ones, if any. --tsan runs the tests tagged "tsan",
-# --tsan-soak also those tagged "tsan_soak", which build the compiler under TSan. deploy/bazel/cc.bzl says which those are.
+# usage: ./kiln test [--asan|--tsan] [--no-compiler] [TARGET...]
+# Ends with "N passed, N failed", counted by test case, after a line on the skipped ones, if any.
+#   --asan         all tests, or those named, under ASan and UBSan
+#   --tsan         the tests tagged "tsan" under TSan; deploy/bazel/cc.bzl says which those are
+#   --no-compiler  without the tests tagged "with_compiler": under a sanitizer the compiler takes longest to build
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 config=()
 # Under a sanitizer all takes several times as long.
 slow=(--build_tests_only --test_timeout=300,900,1800,3600)
-case ${1:-} in
-  --asan)
-    config=(--config=asan "${slow[@]}")
-    shift
-    ;;
-  --tsan)
-    config=(--config=tsan --test_tag_filters=tsan "${slow[@]}")
-    shift
-    ;;
-  --tsan-soak)
-    config=(--config=tsan --test_tag_filters=tsan,tsan_soak "${slow[@]}")
-    shift
-    ;;
-  -*)
-    echo "kiln test: $1 is not known; --asan, --tsan or --tsan-soak" >&2
-    exit 2
-    ;;
-esac
+tags=()
+while [[ ${1:-} == -* ]]; do
+  case $1 in
+    --asan) config=(--config=asan "${slow[@]}") ;;
+    --tsan) config=(--config=tsan "${slow[@]}") tags+=(tsan) ;;
+    --no-compiler) tags+=(-with_compiler) ;;
+    *)
+      echo "kiln test: $1 is not known; --asan, --tsan or --no-compiler" >&2
+      exit 2
+      ;;
+  esac
+  shift
+done
+[[ ${#tags[@]} -eq 0 ]] || config+=("--test_tag_filters=$(IFS=, && echo "${tags[*]}")")
 targets=("$@")
 [[ ${#targets[@]} -gt 0 ]] || targets=(//...)
 
