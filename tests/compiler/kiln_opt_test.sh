@@ -84,7 +84,7 @@ tuned() { "$OPT" long.ir --target=sm_90 "--tune=$1" "${@:2}" > out.txt || fail "
 "$OPT" long.ir --explain-tiling --target=sm_90 > out.txt
 LONG="$(sed -n 's/^  key //p' out.txt)"
 [[ "$LONG" == reduce/f32/2^0x2^24/*/sm_90 ]] || fail "expected a key in: $(cat out.txt)"
-WHOLE="$(sed -n 's/^  \(cuda rows .* parts 1 .*\): .*/\1/p' out.txt | head -1)"
+WHOLE="$(sed -n '/^  cuda rows .* parts 1 .*: /{s/^  \(cuda rows .* parts 1 .*\): .*/\1/p;q}' out.txt)"
 tuned "$LONG $WHOLE" --explain-tiling
 grep -q "^\* $WHOLE: " out.txt && grep -q "^  tuned: $WHOLE\$" out.txt || fail "expected $WHOLE in: $(cat out.txt)"
 tuned "$LONG $WHOLE" --emit=kernels
