@@ -5,7 +5,8 @@
 # Ends with "N passed, N failed", counted by test case, after a line on the skipped ones, if any.
 #   --asan         all tests, or those named, under ASan and UBSan
 #   --tsan         the tests tagged "tsan" under TSan; deploy/bazel/cc.bzl says which those are
-#   --no-compiler  without the tests tagged "with_compiler": under a sanitizer the compiler takes longest to build
+#   --no-compiler  without the tests of the service and its clients that need the compiler, which takes longest to build (tagged
+#                  "with_compiler"); the compiler's own tests are left out by naming others
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,6 +15,10 @@ config=()
 slow=(--build_tests_only --test_timeout=300,900,1800,3600)
 tags=()
 while [[ ${1:-} == -* ]]; do
+  if [[ $1 == --[at]san && ${#config[@]} -gt 0 ]]; then
+    echo "kiln test: $1 stands beside another sanitizer; name one a run" >&2
+    exit 2
+  fi
   case $1 in
     --asan) config=(--config=asan "${slow[@]}") ;;
     --tsan) config=(--config=tsan "${slow[@]}") tags+=(tsan) ;;
