@@ -4,53 +4,23 @@
 #include <sys/types.h>
 
 #include <memory>
-#include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "cache/cache_stack.h"
-#include "cache/ticker.h"
+#include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
-#include "proto/base/mutex.h"
-#include "server/access/audit_log.h"
-#include "server/access/client_certificates.h"
-#include "server/access/gatekeeper.h"
-#include "server/access/open_folder.h"
-#include "server/access/peer_numbers.h"
-#include "server/access/token_store.h"
-#include "server/access_file.h"
-#include "server/admin_service.h"
-#include "server/cache_service.h"
-#include "server/call_executor.h"
-#include "server/compile_flow.h"
-#include "server/compile_job.h"
-#include "server/compile_service.h"
-#include "server/compile_stream.h"
 #include "server/config.h"
-#include "server/connection_watch.h"
 #include "server/counters.h"
-#include "server/fair_share.h"
-#include "server/far_lookups.h"
-#include "server/front_door.h"
-#include "server/job_herald.h"
-#include "server/job_leases.h"
-#include "server/job_queue.h"
-#include "server/job_runners.h"
-#include "server/job_table.h"
-#include "server/key_store.h"
-#include "server/pass_times.h"
-#include "server/quarantine.h"
-#include "server/unit_builder.h"
-#include "server/unread_calls.h"
-#include "server/worker_pool.h"
 
 namespace kiln {
+
+class CallExecutor;
+class WorkerPool;
 
 inline constexpr absl::string_view kKilndVersion = "0.1.0";
 
 // The daemon: all rooms made in order, wired up, and ended in reverse. kilnd's
-// main owns one, and so do tests.
+// main owns one, and so do tests. What it is made of stands in wired_daemon.h, so
+// that who includes this reads none of it.
 class Daemon {
  public:
   // Starts and serves; returns once the health service says SERVING.
@@ -68,74 +38,25 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   // Ends what Drain has not waited for. Answers every call.
-  ~Daemon();
+  virtual ~Daemon() = default;
 
   // Waits until someone calls RequestDrain, also through AdminService.Drain, or
   // until nothing has been counted and no job was there for config's idle_exit.
-  void WaitForDrainRequest() ABSL_LOCKS_EXCLUDED(mu_);
-  void RequestDrain() ABSL_LOCKS_EXCLUDED(mu_);
+  virtual void WaitForDrainRequest() = 0;
+  virtual void RequestDrain() = 0;
 
   // Health says NOT_SERVING, new jobs are refused with DRAINING, lookups still
   // answered; returns when all jobs have ended and their waiters were answered,
   // or after the drain's time. True when nothing was left.
-  bool Drain();
+  virtual bool Drain() = 0;
 
-  const Counters& counters() const { return counters_; }
-  WorkerPool& pool() { return *pool_; }
-  CallExecutor& executor() { return *executor_; }
-  int tcp_port() const { return door_->tcp_port(); }
+  virtual const Counters& counters() const = 0;
+  virtual WorkerPool& pool() = 0;
+  virtual CallExecutor& executor() = 0;
+  virtual int tcp_port() const = 0;
 
- private:
-  Daemon(const Config& config, std::shared_ptr<const Clock> clock);
-  absl::Status OpenStores(const OpenFolder& folder);
-  absl::Status OpenAccess(uid_t owner, const OpenFolder& folder);
-  absl::Status StartJobs();
-  void MakeServices();
-  absl::Status OpenDoor();
-  // Reads the access rules again when their file changes.
-  void WatchAccess();
-  bool DrainRequestedWithin(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_);
-
-  // In the order in which they are made; each uses those above it only.
-  const Config config_;
-  const std::shared_ptr<const Clock> own_clock_;
-  const Clock& clock_;
-  Mutex mu_;
-  CondVar drain_requested_;
-  bool draining_ ABSL_GUARDED_BY(mu_) = false;
-  Counters counters_;
-  PassTimes pass_times_;
-  std::unique_ptr<ListenSocket> socket_;  // until the door takes it
-  std::unique_ptr<KeyStore> keys_;
-  std::unique_ptr<AuditLog> audit_;
-  std::unique_ptr<TokenStore> tokens_;
-  std::optional<Ticker> minutes_;  // of what both logs counted, and of memory
-  std::unique_ptr<ClientCertificates> certificates_;  // or null
-  PeerNumbers peers_{clock_};
-  std::unique_ptr<Gatekeeper> gate_;
-  std::unique_ptr<CacheStack> cache_;
-  std::unique_ptr<WorkerPool> pool_;
-  std::unique_ptr<UnitBuilder> units_;
-  JobQueue queue_;
-  Quarantine quarantine_;
-  JobTable jobs_;
-  std::unique_ptr<CompileJob> job_;
-  std::unique_ptr<FarLookups> far_;    // or null
-  std::unique_ptr<JobLeases> leases_;  // or null
-  std::unique_ptr<CompileFlow> flow_;
-  std::unique_ptr<JobRunners> runners_;
-  JobHerald herald_;
-  std::unique_ptr<ConnectionWatch> at_socket_;
-  std::unique_ptr<UnreadCalls> unread_;
-  std::unique_ptr<CompileStreams> calls_;
-  std::unique_ptr<FairShare> lookups_;
-  std::unique_ptr<CallExecutor> executor_;
-  std::unique_ptr<CompileService> compile_service_;
-  std::unique_ptr<CacheService> cache_service_;
-  std::unique_ptr<AdminService> admin_service_;
-  std::unique_ptr<FrontDoor> door_;
-  std::unique_ptr<AccessFile> access_file_;  // or null
-  std::optional<Ticker> access_looks_;       // at it, until the door is shut
+ protected:
+  Daemon() = default;
 };
 
 }  // namespace kiln

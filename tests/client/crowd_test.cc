@@ -24,6 +24,8 @@
 #include "proto/base/steady_time.h"
 #include "proto/compile_service.grpc.pb.h"
 #include "server/admin_service.h"
+#include "server/worker_pool.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
 #include "tests/support/test_daemon.h"
@@ -176,7 +178,7 @@ class Crowd : public testing::Test {
     grpc::ClientContext context;
     SetDeadline(context, SteadyIn(absl::Seconds(60)));
     const grpc::Status heard =
-        daemon_.client().admin().Jobs(&context, {}, &jobs);
+        AdminStub(daemon_.client())->Jobs(&context, {}, &jobs);
     EXPECT_TRUE(heard.ok()) << heard.error_message();
   }
 
@@ -252,7 +254,7 @@ TEST_F(Crowd, AThousandUnitsOfOneCallerHoldNobodysFewUp) {
   const auto running = [this] {
     wire::JobsReply jobs;
     grpc::ClientContext context;
-    EXPECT_TRUE(daemon_.client().admin().Jobs(&context, {}, &jobs).ok());
+    EXPECT_TRUE(AdminStub(daemon_.client())->Jobs(&context, {}, &jobs).ok());
     return std::count_if(
         jobs.jobs().begin(), jobs.jobs().end(),
         [](const wire::Job& job) { return job.state() == "running"; });

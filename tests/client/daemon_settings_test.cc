@@ -15,6 +15,7 @@
 #include "client/session.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/null_session.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
@@ -181,7 +182,7 @@ TEST_F(DaemonSettingsTest, ASessionWithoutAnAddressAsksTheDaemonThatIsSet) {
   EXPECT_FALSE(ReportOf(*session, "fake.salt.a").by_local_worker);
   wire::ListReply list;
   grpc::ClientContext context;
-  ASSERT_TRUE(d.client().admin().List(&context, {}, &list).ok());
+  ASSERT_TRUE(AdminStub(d.client())->List(&context, {}, &list).ok());
   ASSERT_EQ(list.entries_size(), 1);
   EXPECT_EQ(list.entries(0).cache_namespace(), "team-a");
   // Settings that are wrong are not passed over in silence.

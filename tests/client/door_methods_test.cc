@@ -17,6 +17,7 @@
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/reflection_client.h"
 #include "tests/support/short_folder.h"
@@ -103,7 +104,7 @@ class DoorMethods : public testing::Test {
     wire::AddTokenReply reply;
     grpc::ClientContext context;
     EXPECT_TRUE(
-        daemon_.client().admin().AddToken(&context, request, &reply).ok());
+        AdminStub(daemon_.client())->AddToken(&context, request, &reply).ok());
     std::string path = absl::StrCat(folder_.path(), "/token");
     std::ofstream(path) << reply.token();
     EXPECT_EQ(chmod(path.c_str(), 0600), 0);
@@ -202,7 +203,7 @@ TEST_F(DoorMethods, AReaderMayCallNoMethodOfTheAdmin) {
   // The entry is there, and so is the daemon.
   wire::ListReply list;
   grpc::ClientContext context;
-  ASSERT_TRUE(daemon_.client().admin().List(&context, {}, &list).ok());
+  ASSERT_TRUE(AdminStub(daemon_.client())->List(&context, {}, &list).ok());
   EXPECT_EQ(list.entries_size(), 1);
 }
 

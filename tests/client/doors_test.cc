@@ -20,11 +20,10 @@
 #include "absl/strings/str_cat.h"
 #include "client/daemon_channel.h"
 #include "gtest/gtest.h"
-#include "proto/admin_service.grpc.pb.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
-#include "proto/compile_service.grpc.pb.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_ca.h"
@@ -161,7 +160,7 @@ TEST(PlainTcp, CompilesAndNeitherPurgesNorDrains) {
   // What it compiled is still there, and the daemon still serves.
   wire::ListReply list;
   grpc::ClientContext context;
-  ASSERT_TRUE(daemon.client().admin().List(&context, {}, &list).ok());
+  ASSERT_TRUE(AdminStub(daemon.client())->List(&context, {}, &list).ok());
   EXPECT_EQ(list.entries_size(), 1);
 }
 
@@ -217,7 +216,7 @@ class OverTls : public testing::Test {
     wire::AddTokenReply reply;
     grpc::ClientContext context;
     const grpc::Status made =
-        daemon_.client().admin().AddToken(&context, request, &reply);
+        AdminStub(daemon_.client())->AddToken(&context, request, &reply);
     EXPECT_TRUE(made.ok()) << made.error_message();
     return reply.token();
   }
@@ -270,7 +269,7 @@ TEST_F(OverTls, ARevokedTokenIsRefusedAtOnce) {
   wire::RevokeTokenReply reply;
   grpc::ClientContext context;
   ASSERT_TRUE(
-      daemon_.client().admin().RevokeToken(&context, request, &reply).ok());
+      AdminStub(daemon_.client())->RevokeToken(&context, request, &reply).ok());
   EXPECT_EQ(Why(ci.Lookup("team-a")), ErrorReason::kUnauthenticated);
   EXPECT_TRUE(absl::StrContains(
       AuditOf(daemon_), "\"what\":\"revoke token\",\"subject\":\"ci\""));
@@ -472,7 +471,7 @@ TEST(Socket, TheOperatorIsHeardWhileAllCallsWait) {
   wire::ListReply list;
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
-  EXPECT_TRUE(daemon.client().admin().List(&context, {}, &list).ok());
+  EXPECT_TRUE(AdminStub(daemon.client())->List(&context, {}, &list).ok());
   daemon.OpenGate("go");
   for (std::thread& thread : waiting) thread.join();
 }
@@ -492,7 +491,7 @@ TEST(Socket, AnotherUserHasWhatARuleGrants) {
   EXPECT_TRUE(client.Compile(request).status.ok());
   wire::DrainReply reply;
   grpc::ClientContext context;
-  EXPECT_EQ(client.admin().Drain(&context, {}, &reply).error_code(),
+  EXPECT_EQ(AdminStub(client)->Drain(&context, {}, &reply).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
 }
 

@@ -23,6 +23,8 @@
 #include "gtest/gtest.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status.h"
+#include "server/worker_pool.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/null_session.h"
 #include "tests/support/test_daemon.h"
 
@@ -43,7 +45,7 @@ void WaitUntil(TestDaemon& d, Reached reached) {
   while (true) {
     grpc::ClientContext context;
     wire::JobsReply jobs;
-    if (d.client().admin().Jobs(&context, {}, &jobs).ok() && reached(jobs))
+    if (AdminStub(d.client())->Jobs(&context, {}, &jobs).ok() && reached(jobs))
       return;
     ASSERT_LT(SteadyNow(), give_up) << "what was waited for did not come";
   }

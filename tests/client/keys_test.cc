@@ -19,6 +19,7 @@
 #include "proto/artifact.pb.h"
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/tls_daemons.h"
@@ -35,7 +36,7 @@ std::string Rotate(TestDaemon& d, const std::string& cache_namespace = "") {
   wire::RotateKeyReply reply;
   grpc::ClientContext context;
   const grpc::Status made =
-      d.client().admin().RotateKey(&context, request, &reply);
+      AdminStub(d.client())->RotateKey(&context, request, &reply);
   EXPECT_TRUE(made.ok()) << made.error_message();
   return absl::BytesToHexString(reply.public_key());
 }
@@ -46,13 +47,13 @@ absl::Status Revoke(TestDaemon& d, const std::string& key_hex) {
   wire::RevokeKeyReply reply;
   grpc::ClientContext context;
   return FromGrpc(context,
-                  d.client().admin().RevokeKey(&context, request, &reply));
+                  AdminStub(d.client())->RevokeKey(&context, request, &reply));
 }
 
 std::vector<wire::ListedKey> KeysOf(TestDaemon& d) {
   wire::ListKeysReply reply;
   grpc::ClientContext context;
-  EXPECT_TRUE(d.client().admin().ListKeys(&context, {}, &reply).ok());
+  EXPECT_TRUE(AdminStub(d.client())->ListKeys(&context, {}, &reply).ok());
   return {reply.keys().begin(), reply.keys().end()};
 }
 
@@ -68,7 +69,7 @@ void Scrub(TestDaemon& d) {
   do {
     grpc::ClientContext context;
     const grpc::Status asked =
-        d.client().admin().Maintain(&context, request, &reply);
+        AdminStub(d.client())->Maintain(&context, request, &reply);
     ASSERT_TRUE(asked.ok()) << asked.error_message();
     request.clear_task();  // the same one, as it goes on
   } while (reply.running());
@@ -233,7 +234,7 @@ TEST(Keys, WhatAnotherDaemonSignedIsFoundAfterAScrubWhenTheOwnKeyIsRevoked) {
   wire::RevokeKeyReply revoked;
   grpc::ClientContext context;
   const grpc::Status answer =
-      second.client().admin().RevokeKey(&context, revoke, &revoked);
+      AdminStub(second.client())->RevokeKey(&context, revoke, &revoked);
   ASSERT_TRUE(answer.ok()) << answer.error_message();
   EXPECT_TRUE(revoked.needs_scrub());
   ASSERT_EQ(revoked.signs_now_size(), 1);

@@ -10,6 +10,7 @@
 #include "proto/base/digest.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/worker_memory.h"
 
@@ -22,7 +23,7 @@ namespace {
 PublicKey KeyOf(TestDaemon& daemon) {
   grpc::ClientContext context;
   wire::DescribeReply said;
-  EXPECT_TRUE(daemon.client().compile().Describe(&context, {}, &said).ok());
+  EXPECT_TRUE(CompileStub(daemon.client())->Describe(&context, {}, &said).ok());
   return *PublicKey::FromBytes(said.public_key());
 }
 

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
+#include "proto/compile_service.grpc.pb.h"
 #include "tests/support/null_session.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"

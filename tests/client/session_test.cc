@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/signature.h"
 #include "proto/base/status.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/worker_memory.h"
 
@@ -328,7 +329,7 @@ class LyingDaemon : public wire::CompileService::Service {
   grpc::Status Describe(grpc::ServerContext*, const wire::DescribeRequest* ask,
                         wire::DescribeReply* reply) override {
     grpc::ClientContext context;
-    return behind_.client().compile().Describe(&context, *ask, reply);
+    return CompileStub(behind_.client())->Describe(&context, *ask, reply);
   }
   grpc::Status Lookup(grpc::ServerContext*, const wire::LookupRequest*,
                       wire::LookupReply* reply) override {

@@ -14,6 +14,7 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/base/child.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/null_session.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
@@ -124,7 +125,7 @@ class Thawed final : public wire::CompileService::Service {
   grpc::Status Describe(grpc::ServerContext*, const wire::DescribeRequest* ask,
                         wire::DescribeReply* reply) override {
     grpc::ClientContext context;
-    return behind_.client().compile().Describe(&context, *ask, reply);
+    return CompileStub(behind_.client())->Describe(&context, *ask, reply);
   }
   grpc::Status Lookup(grpc::ServerContext*, const wire::LookupRequest*,
                       wire::LookupReply*) override {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -23,7 +24,7 @@ Reply Ask(TestDaemon& d, Method method, const Request& request) {
   grpc::ClientContext context;
   Reply reply;
   const grpc::Status status =
-      (d.client().admin().*method)(&context, request, &reply);
+      ((*AdminStub(d.client())).*method)(&context, request, &reply);
   EXPECT_TRUE(status.ok()) << status.error_message();
   return reply;
 }
@@ -93,7 +94,7 @@ TEST(AdminService, AnEntryIsListedAndShownByItsPrefix) {
   show.set_key_prefix_hex("ffffffffffffffffffff");
   grpc::ClientContext context;
   wire::ShowReply none;
-  EXPECT_EQ(d.client().admin().Show(&context, show, &none).error_code(),
+  EXPECT_EQ(AdminStub(d.client())->Show(&context, show, &none).error_code(),
             grpc::StatusCode::NOT_FOUND);
 }
 
@@ -160,7 +161,7 @@ TEST(AdminService, AListComesInPages) {
   grpc::ClientContext context;
   wire::ListReply reply;
   const grpc::Status status =
-      d.client().admin().List(&context, request, &reply);
+      AdminStub(d.client())->List(&context, request, &reply);
   EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
 }
 
@@ -195,7 +196,7 @@ TEST(AdminService, JobsComeInPagesInOrderOfTheirBeginning) {
   grpc::ClientContext context;
   wire::JobsReply reply;
   const grpc::Status refused =
-      d.client().admin().Jobs(&context, request, &reply);
+      AdminStub(d.client())->Jobs(&context, request, &reply);
   EXPECT_EQ(ReasonOf(FromGrpc(context, refused)), ErrorReason::kBadOption);
   d.OpenGate("a");
   for (std::thread& caller : callers) caller.join();
@@ -228,7 +229,8 @@ TEST(AdminService, APurgeOfNothingInParticularIsRefused) {
   TestDaemon d;
   grpc::ClientContext context;
   wire::PurgeReply reply;
-  const grpc::Status status = d.client().admin().Purge(&context, {}, &reply);
+  const grpc::Status status =
+      AdminStub(d.client())->Purge(&context, {}, &reply);
   EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
   ExpectWellAndEmpty(d);
 }
@@ -242,7 +244,7 @@ TEST(AdminService, APurgeOfADeviceThatIsNoneIsRefused) {
     grpc::ClientContext context;
     wire::PurgeReply reply;
     const grpc::Status status =
-        d.client().admin().Purge(&context, purge, &reply);
+        AdminStub(d.client())->Purge(&context, purge, &reply);
     EXPECT_EQ(ReasonOf(FromGrpc(context, status)), ErrorReason::kBadOption);
     EXPECT_TRUE(absl::StrContains(status.error_message(), device));
   }
@@ -254,7 +256,8 @@ absl::Status Tune(TestDaemon& d, const wire::CompileRequest& compile) {
   *tune.mutable_compile() = compile;
   grpc::ClientContext context;
   wire::TuneReply reply;
-  const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+  const grpc::Status status =
+      AdminStub(d.client())->Tune(&context, tune, &reply);
   return FromGrpc(context, status);
 }
 
@@ -321,7 +324,7 @@ TEST(AdminService, TheAuditLogHasActsInTheWordsOfPeople) {
   pin.set_key_prefix_hex("9c41d2");
   grpc::ClientContext context;
   wire::PinReply reply;
-  EXPECT_FALSE(d.client().admin().Pin(&context, pin, &reply).ok());
+  EXPECT_FALSE(AdminStub(d.client())->Pin(&context, pin, &reply).ok());
   EXPECT_EQ(
       SubjectsOf(d),
       std::vector<std::string>(
@@ -334,7 +337,7 @@ template <typename Reply, typename Request, typename Method>
 void Try(TestDaemon& d, Method method, const Request& request) {
   grpc::ClientContext context;
   Reply reply;
-  (d.client().admin().*method)(&context, request, &reply).ok();
+  ((*AdminStub(d.client())).*method)(&context, request, &reply).ok();
 }
 
 TEST(AdminService, TheAuditLogHasNoTokenThatWasPastedInAWrongPlace) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/counters.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/tls_daemons.h"
 
@@ -25,15 +26,16 @@ void WaitUntil(Reached reached) {
 TEST(Audited, ACompileWhoseCallerHasLeft) {
   TestDaemon d;
   grpc::ClientContext context;
-  const auto stream = d.client().compile().Compile(
-      &context, FakeRequest({"fake.gate.a", "fake.salt.left"}));
+  const auto stream =
+      CompileStub(d.client())
+          ->Compile(&context, FakeRequest({"fake.gate.a", "fake.salt.left"}));
   WaitUntil([&d] { return d.count(Count::kJobsStarted) == 1; });
   context.TryCancel();
   EXPECT_FALSE(stream->Finish().ok());
   WaitUntil([&d] {
     grpc::ClientContext asks;
     wire::JobsReply jobs;
-    d.client().admin().Jobs(&asks, {}, &jobs);
+    AdminStub(d.client())->Jobs(&asks, {}, &jobs);
     return jobs.jobs_size() == 1 && jobs.jobs(0).waiters() == 0;
   });
   d.OpenGate("a");
@@ -64,7 +66,8 @@ TEST(Audited, AnEntryNearWhoseKeyWasRevoked) {
   revoke.set_key_hex(KeyHexOf(d));
   grpc::ClientContext context;
   wire::RevokeKeyReply revoked;
-  ASSERT_TRUE(d.client().admin().RevokeKey(&context, revoke, &revoked).ok());
+  ASSERT_TRUE(
+      AdminStub(d.client())->RevokeKey(&context, revoke, &revoked).ok());
   const auto found = d.client().Lookup(LookupFor(request));
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_NE(found->outcome(), wire::LookupReply::OUTCOME_HIT);

@@ -21,6 +21,7 @@
 #include "proto/base/steady_time.h"
 #include "proto/cache_entry.pb.h"
 #include "server/counters.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/tls_bridge.h"
@@ -181,7 +182,7 @@ TEST_F(CacheServiceTest, APublisherOfOneNamespaceWritesUnderNoKeyOfAnother) {
   EXPECT_TRUE(As("narrow", taker_)->Hints(name.key, Soon())->empty());
   grpc::ClientContext context;
   wire::ListReply listed;
-  ASSERT_TRUE(taker_.client().admin().List(&context, {}, &listed).ok());
+  ASSERT_TRUE(AdminStub(taker_.client())->List(&context, {}, &listed).ok());
   ASSERT_EQ(listed.entries_size(), 1);
   EXPECT_EQ(listed.entries(0).cache_namespace(), "default");
 }

@@ -17,6 +17,8 @@
 #include "gtest/gtest.h"
 #include "proto/base/seal.h"
 #include "proto/base/status.h"
+#include "server/worker_pool.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/health_client.h"
 #include "tests/support/reflection_client.h"
 #include "tests/support/test_daemon.h"
@@ -39,14 +41,14 @@ void WaitUntil(TestDaemon& d, Reached reached) {
     ASSERT_LT(absl::Now(), give_up) << "what was waited for did not come";
     grpc::ClientContext context;
     wire::JobsReply ignored;
-    d.client().admin().Jobs(&context, {}, &ignored);
+    AdminStub(d.client())->Jobs(&context, {}, &ignored);
   }
 }
 
 wire::JobsReply JobsOf(TestDaemon& d) {
   grpc::ClientContext context;
   wire::JobsReply jobs;
-  d.client().admin().Jobs(&context, {}, &jobs);
+  AdminStub(d.client())->Jobs(&context, {}, &jobs);
   return jobs;
 }
 
@@ -94,7 +96,7 @@ TEST(Daemon, AnArtifactIsSignedByTheKeyThatDescribeTells) {
   TestDaemon d;
   grpc::ClientContext context;
   wire::DescribeReply about;
-  ASSERT_TRUE(d.client().compile().Describe(&context, {}, &about).ok());
+  ASSERT_TRUE(CompileStub(d.client())->Describe(&context, {}, &about).ok());
   ASSERT_EQ(about.targets_size(), 1);
   EXPECT_EQ(about.targets(0), "cpu");
   const auto key = PublicKey::FromBytes(about.public_key());
@@ -126,7 +128,7 @@ TEST(Daemon, StatsTellWherePlanningTimeWent) {
   ASSERT_TRUE(d.client().Compile(FakeRequest({"fake.salt.b"})).status.ok());
   grpc::ClientContext context;
   wire::StatsReply stats;
-  ASSERT_TRUE(d.client().admin().Stats(&context, {}, &stats).ok());
+  ASSERT_TRUE(AdminStub(d.client())->Stats(&context, {}, &stats).ok());
   int64_t obeying = 0;
   for (const wire::Counter& counter : stats.counters()) {
     if (counter.name() == "plan.us.obey") obeying = counter.value();
@@ -194,8 +196,8 @@ TEST(Daemon, AQueuedJobThatNobodyWaitsForIsCancelled) {
   }
   WaitUntil(d, [&d] { return d.count(Count::kJobsStarted) == 3; });
   grpc::ClientContext context;
-  const auto stream =
-      d.client().compile().Compile(&context, FakeRequest({"fake.salt.late"}));
+  const auto stream = CompileStub(d.client())
+                          ->Compile(&context, FakeRequest({"fake.salt.late"}));
   wire::CompileEvent event;
   ASSERT_TRUE(stream->Read(&event));
   EXPECT_EQ(event.progress().stage(), wire::Progress::STAGE_QUEUED);
@@ -326,7 +328,8 @@ TEST(Daemon, ADecisionTouchesTheEntriesThatMeetItsKeyAlone) {
   wire::TuneRequest tune;
   *tune.mutable_compile() = meets;
   wire::TuneReply reply;
-  const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+  const grpc::Status status =
+      AdminStub(d.client())->Tune(&context, tune, &reply);
   ASSERT_TRUE(status.ok()) << status.error_message();
   ASSERT_EQ(reply.kernels_size(), 1);
   const wire::TunedKernel& tuned = reply.kernels(0);
@@ -359,7 +362,8 @@ TEST(Daemon, WhatOtherKeysDependOnIsMeasuredFirst) {
   const auto keys = [&] {
     grpc::ClientContext context;
     wire::TuneReply reply;
-    const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+    const grpc::Status status =
+        AdminStub(d.client())->Tune(&context, tune, &reply);
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(reply.failures_size(), 0);
     std::vector<std::string> keys;
@@ -434,7 +438,7 @@ TEST(Daemon, ACallerThatDoesNotReadIsCutOff) {
   // Far more than a stream holds that nobody reads from.
   const wire::CompileRequest big = FakeRequest({"fake.build_pad.20000000"});
   grpc::ClientContext context;
-  const auto stream = d.client().compile().Compile(&context, big);
+  const auto stream = CompileStub(d.client())->Compile(&context, big);
   WaitUntil(d, [&d] { return d.count(Count::kCallsUnread) >= 1; });
   // Its thread serves others again: those that read within the second, which a
   // busy machine may keep this one from.

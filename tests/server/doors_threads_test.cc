@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
+#include "server/call_executor.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/health_client.h"
 #include "tests/support/test_daemon.h"
 
@@ -64,18 +66,20 @@ TEST(DoorsThreads, AreNotHeldByLookups) {
   std::atomic<int> hits = 0;
   std::deque<Asked> asked(kLookups);
   for (Asked& one : asked) {
-    d.client().compile().async()->Lookup(
-        &one.context, &lookup, &one.reply, [&](const grpc::Status& status) {
-          hits += status.ok() &&
-                  one.reply.outcome() == wire::LookupReply::OUTCOME_HIT;
-          ++answered;
-        });
+    CompileStub(d.client())
+        ->async()
+        ->Lookup(
+            &one.context, &lookup, &one.reply, [&](const grpc::Status& status) {
+              hits += status.ok() &&
+                      one.reply.outcome() == wire::LookupReply::OUTCOME_HIT;
+              ++answered;
+            });
   }
   // Over the lookups' own connection, after them, and over another.
   for (int i = 0; i < kLookups; ++i) {
     grpc::ClientContext context;
     wire::DescribeReply reply;
-    ASSERT_TRUE(d.client().compile().Describe(&context, {}, &reply).ok());
+    ASSERT_TRUE(CompileStub(d.client())->Describe(&context, {}, &reply).ok());
   }
   EXPECT_EQ(AskHealth(absl::StrCat("unix:", d.config().socket)), "SERVING");
   // So does who asks for what is in memory.
@@ -101,7 +105,7 @@ TEST(DoorsThreads, ACompileCallThatEndedBeforeItsTurnIsReadAsItCame) {
   std::deque<grpc::ClientContext> contexts(kCalls);
   std::deque<std::unique_ptr<grpc::ClientReader<wire::CompileEvent>>> calls;
   for (grpc::ClientContext& context : contexts)
-    calls.push_back(d.client().compile().Compile(&context, request));
+    calls.push_back(CompileStub(d.client())->Compile(&context, request));
   // All have a place: there is none for one more.
   while (!absl::IsResourceExhausted(ask())) {
   }

@@ -37,6 +37,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/health_client.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/short_folder.h"
@@ -213,7 +214,7 @@ bool Tune(TestClient& client, int row) {
   wire::TuneRequest tune;
   *tune.mutable_compile() = RequestOfRow(row, "tuned");
   wire::TuneReply reply;
-  return client.admin().Tune(&context, tune, &reply).ok() &&
+  return AdminStub(client)->Tune(&context, tune, &reply).ok() &&
          reply.kernels_size() == 1;
 }
 
@@ -241,7 +242,7 @@ void ExpectHit(TestClient& client, int salt, const std::string& artifact) {
 int64_t FarHits(TestClient& client) {
   grpc::ClientContext context;
   wire::StatsReply stats;
-  EXPECT_TRUE(client.admin().Stats(&context, {}, &stats).ok());
+  EXPECT_TRUE(AdminStub(client)->Stats(&context, {}, &stats).ok());
   for (const wire::Counter& counter : stats.counters())
     if (counter.name() == "far.hits") return counter.value();
   ADD_FAILURE() << "there is no far.hits";
@@ -306,7 +307,7 @@ int64_t ReadFromAfar(const KilledDaemon& daemon, const std::string& key,
 std::string KeyOf(TestClient& client) {
   grpc::ClientContext context;
   wire::DescribeReply reply;
-  EXPECT_TRUE(client.compile().Describe(&context, {}, &reply).ok());
+  EXPECT_TRUE(CompileStub(client)->Describe(&context, {}, &reply).ok());
   return absl::BytesToHexString(reply.public_key());
 }
 

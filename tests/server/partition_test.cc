@@ -25,6 +25,7 @@
 #include "proto/base/status.h"
 #include "proto/base/steady_time.h"
 #include "tests/support/daemon_process.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/null_session.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/short_folder.h"
@@ -90,7 +91,8 @@ class PartitionTest : public testing::Test {
     const TestCa::Files own = ca_->Issue("rank", "rank");
     grpc::ClientContext context;
     wire::DescribeReply about;
-    EXPECT_TRUE(first_->client().compile().Describe(&context, {}, &about).ok());
+    EXPECT_TRUE(
+        CompileStub(first_->client())->Describe(&context, {}, &about).ok());
     SessionOptions options = NullSessionOptions("");
     options.silence_pause = absl::Milliseconds(100);
     for (const int machine : machines) {

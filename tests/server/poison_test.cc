@@ -13,6 +13,9 @@
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "server/counters.h"
+#include "server/quarantine.h"
+#include "server/worker_pool.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/left_behind.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/worker_memory.h"
@@ -80,7 +83,7 @@ TEST(Poison, ACallerThatKeepsSendingItBeginsNoOtherJob) {
   request.set_clear_all(true);
   wire::QuarantineReply reply;
   ASSERT_TRUE(
-      d.client().admin().ListQuarantine(&context, request, &reply).ok());
+      AdminStub(d.client())->ListQuarantine(&context, request, &reply).ok());
   EXPECT_EQ(reply.cleared(), uint32_t{Quarantine::kJobsACaller});
   EXPECT_TRUE(
       d.client().Compile(FakeRequest({"fake.salt.another"})).status.ok());
@@ -105,7 +108,7 @@ std::vector<CompileAnswer> CompileAll(
 uint32_t WaitersOf(TestDaemon& d) {
   grpc::ClientContext context;
   wire::JobsReply jobs;
-  EXPECT_TRUE(d.client().admin().Jobs(&context, {}, &jobs).ok());
+  EXPECT_TRUE(AdminStub(d.client())->Jobs(&context, {}, &jobs).ok());
   uint32_t waiters = 0;
   for (const wire::Job& job : jobs.jobs()) waiters += job.waiters();
   return waiters;

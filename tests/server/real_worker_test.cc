@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "server/daemon.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -185,7 +186,7 @@ TEST(RealWorker, ARequestWhoseDeadlineHadPassedIsNotBegun) {
   // By hand: gRPC's client would not send it at all. Nothing, since its server
   // rounds up to milliseconds, and a job may begin in one.
   context.AddMetadata("grpc-timeout", "0n");
-  const auto stream = d.client().compile().Compile(&context, Sum());
+  const auto stream = CompileStub(d.client())->Compile(&context, Sum());
   wire::CompileEvent event;
   EXPECT_FALSE(stream->Read(&event));
   const grpc::Status status = stream->Finish();
@@ -211,7 +212,7 @@ TEST(RealWorker, AMachineWithoutACompilerSaysWhatToType) {
   ExpectEmpty(d);
   grpc::ClientContext context;
   wire::DescribeReply about;
-  ASSERT_TRUE(d.client().compile().Describe(&context, {}, &about).ok());
+  ASSERT_TRUE(CompileStub(d.client())->Describe(&context, {}, &about).ok());
   EXPECT_EQ(about.targets_size(), 0);
   EXPECT_EQ(d.count(Count::kWorkersDied), 0);
 }

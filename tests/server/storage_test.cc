@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/rocksdb_blob_store.h"
 #include "gtest/gtest.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/damaged_block.h"
 #include "tests/support/test_daemon.h"
 
@@ -29,7 +30,7 @@ Reply Ask(TestDaemon& d, Method method, const Request& request,
   grpc::ClientContext context;
   Reply reply;
   const grpc::Status status =
-      (d.client().admin().*method)(&context, request, &reply);
+      ((*AdminStub(d.client())).*method)(&context, request, &reply);
   EXPECT_EQ(status.error_code(), due) << status.error_message();
   return reply;
 }

@@ -12,6 +12,8 @@
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "server/daemon.h"
+#include "server/worker_pool.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -79,7 +81,8 @@ TEST(Tuning, TheWinnerIsKeptAndTheNextCompileOfItsKeyUsesIt) {
   wire::TuneRequest tune;
   *tune.mutable_compile() = RowSums(kColumns);
   wire::TuneReply reply;
-  const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+  const grpc::Status status =
+      AdminStub(d.client())->Tune(&context, tune, &reply);
   ASSERT_TRUE(status.ok()) << status.error_message();
   ASSERT_EQ(reply.kernels_size(), 1);
   const wire::TunedKernel& tuned = reply.kernels(0);
@@ -108,7 +111,8 @@ wire::TuneReply Tune(TestDaemon& d, const wire::CompileRequest& request) {
   wire::TuneRequest tune;
   *tune.mutable_compile() = request;
   wire::TuneReply reply;
-  const grpc::Status status = d.client().admin().Tune(&context, tune, &reply);
+  const grpc::Status status =
+      AdminStub(d.client())->Tune(&context, tune, &reply);
   EXPECT_TRUE(status.ok()) << status.error_message();
   return reply;
 }
@@ -173,7 +177,7 @@ TEST(Tuning, WhatManyMissIsMeasuredOnce) {
   wire::TuneRequest tune;
   *tune.mutable_compile() = request;
   wire::TuneReply reply;
-  ASSERT_TRUE(d.client().admin().Tune(&context, tune, &reply).ok());
+  ASSERT_TRUE(AdminStub(d.client())->Tune(&context, tune, &reply).ok());
   EXPECT_EQ(reply.kernels_size(), 1);
   EXPECT_EQ(d.count(Count::kTuned), 2);
 }

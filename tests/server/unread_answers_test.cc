@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "proto/cache_service.pb.h"
 #include "server/admin_service.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/loopback.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/test_daemon.h"
@@ -193,7 +194,7 @@ TEST(UnreadAtTheSocket, AnAdminsAnswersHoldNoPlaceOfThoseAtWork) {
   do {
     grpc::ClientContext context;
     wire::StatsReply reply;
-    status = d.client().admin().Stats(&context, {}, &reply);
+    status = AdminStub(d.client())->Stats(&context, {}, &reply);
   } while (!status.ok());
   EXPECT_EQ(caller.ended_calls(), 0);
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/steady_time.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/health_client.h"
 #include "tests/support/worker_memory.h"
 
@@ -47,7 +48,7 @@ DaemonProcess::DaemonProcess(absl::string_view toml, absl::string_view listen,
 int64_t DaemonProcess::Count(absl::string_view name) {
   grpc::ClientContext context;
   wire::StatsReply stats;
-  EXPECT_TRUE(client_->admin().Stats(&context, {}, &stats).ok());
+  EXPECT_TRUE(AdminStub(*client_)->Stats(&context, {}, &stats).ok());
   for (const wire::Counter& counter : stats.counters())
     if (counter.name() == name) return counter.value();
   ADD_FAILURE() << "no counter " << name;

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "proto/key/request_digest.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/raw_call.h"
 #include "tests/support/worker_memory.h"
 
@@ -103,15 +104,13 @@ TestClient::TestClient(const std::string& socket) {
   channel_ =
       grpc::CreateCustomChannel(absl::StrCat("unix:", socket),
                                 grpc::InsecureChannelCredentials(), arguments);
-  compile_ = wire::CompileService::NewStub(channel_);
-  admin_ = wire::AdminService::NewStub(channel_);
 }
 
 CompileAnswer TestClient::Compile(const wire::CompileRequest& request,
                                   absl::Duration timeout) {
   grpc::ClientContext context;
   SetDeadline(context, timeout);
-  const auto stream = compile_->Compile(&context, request);
+  const auto stream = CompileStub(*this)->Compile(&context, request);
   CompileAnswer answer;
   wire::CompileEvent event;
   while (stream->Read(&event)) {
@@ -128,7 +127,7 @@ absl::StatusOr<wire::LookupReply> TestClient::Lookup(
   SetDeadline(context, absl::Seconds(60));
   wire::LookupReply reply;
   RETURN_IF_ERROR(
-      FromGrpc(context, compile_->Lookup(&context, request, &reply)));
+      FromGrpc(context, CompileStub(*this)->Lookup(&context, request, &reply)));
   return reply;
 }
 
@@ -175,7 +174,7 @@ void TestDaemon::OpenGate(const std::string& name) {
 void ExpectEmpty(TestDaemon& d) {
   grpc::ClientContext context;
   wire::ListReply list;
-  const grpc::Status listed = d.client().admin().List(&context, {}, &list);
+  const grpc::Status listed = AdminStub(d.client())->List(&context, {}, &list);
   EXPECT_TRUE(listed.ok()) << listed.error_message();
   EXPECT_EQ(list.entries_size(), 0);
 }

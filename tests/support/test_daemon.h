@@ -8,8 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/admin_service.grpc.pb.h"
-#include "proto/compile_service.grpc.pb.h"
+#include "proto/compile_service.pb.h"
 #include "server/config.h"
 #include "server/daemon.h"
 #include "tests/support/short_folder.h"
@@ -50,13 +49,11 @@ class TestClient {
   // Sends raw bytes as the request of `method` ("/kiln.wire.Service/Method").
   absl::Status CallRaw(const std::string& method, const std::string& bytes);
 
-  wire::CompileService::Stub& compile() { return *compile_; }
-  wire::AdminService::Stub& admin() { return *admin_; }
+  // For calls that are not here: daemon_stubs.h.
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:
   std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<wire::CompileService::Stub> compile_;
-  std::unique_ptr<wire::AdminService::Stub> admin_;
 };
 
 // `status` of a call as ours, with the reason of its trailer.

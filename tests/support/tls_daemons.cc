@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/steady_time.h"
+#include "tests/support/daemon_stubs.h"
 
 namespace kiln {
 
@@ -48,14 +49,14 @@ void TlsDaemons::SetPeer(Config& config, const std::string& name, int port) {
 std::string KeyHexOf(TestDaemon& d) {
   grpc::ClientContext context;
   wire::DescribeReply reply;
-  EXPECT_TRUE(d.client().compile().Describe(&context, {}, &reply).ok());
+  EXPECT_TRUE(CompileStub(d.client())->Describe(&context, {}, &reply).ok());
   return absl::BytesToHexString(reply.public_key());
 }
 
 int64_t StatOf(TestDaemon& d, const std::string& name) {
   grpc::ClientContext context;
   wire::StatsReply stats;
-  EXPECT_TRUE(d.client().admin().Stats(&context, {}, &stats).ok());
+  EXPECT_TRUE(AdminStub(d.client())->Stats(&context, {}, &stats).ok());
   for (const wire::Counter& counter : stats.counters())
     if (counter.name() == name) return counter.value();
   ADD_FAILURE() << "no counter " << name;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/c_api/kiln.h"
 #include "gtest/gtest.h"
+#include "tests/support/daemon_stubs.h"
 #include "tests/support/test_daemon.h"
 
 // A whole daemon with a real worker behind a port of this machine.
@@ -28,7 +29,8 @@ class CTcp : public testing::Test {
         address_(absl::StrCat("127.0.0.1:", daemon_.daemon().tcp_port())) {
     grpc::ClientContext context;
     wire::DescribeReply said;
-    EXPECT_TRUE(daemon_.client().compile().Describe(&context, {}, &said).ok());
+    EXPECT_TRUE(
+        CompileStub(daemon_.client())->Describe(&context, {}, &said).ok());
     key_ = said.public_key();
   }
 
