@@ -58,8 +58,8 @@ absl::StatusOr<std::optional<CompileOutcome>> LookUp(
   const absl::Status status =
       StatusOfCall(stub.Lookup(&context, lookup, &reply), context, "lookup");
   if (absl::IsDeadlineExceeded(status)) {
-    // A daemon that was stopped for a while reckons the first deadlines by the
-    // time before it. That is an answer: the compile has a deadline of its own.
+    // A daemon that was stopped for a while measures the first deadlines from the
+    // time before its stop. That is an answer: the compile has its own deadline.
     if (TimeLeft(deadline) > absl::ZeroDuration()) return std::nullopt;
     return MarkSilent(status);
   }

@@ -27,6 +27,15 @@ absl::StatusOr<TrustedKeys> KeysSaid(const wire::DescribeReply& reply) {
   return keys;
 }
 
+absl::Status Describe(wire::CompileService::Stub& stub, SteadyTime deadline,
+                      wire::DescribeReply& reply, absl::string_view what) {
+  grpc::ClientContext context;
+  SetDeadline(context, deadline);
+  const grpc::Status status =
+      stub.Describe(&context, wire::DescribeRequest(), &reply);
+  return StatusOfCall(status, context, what);
+}
+
 // The keys' ids, of many the first few.
 std::string IdsOf(const std::vector<PublicKey>& keys) {
   constexpr size_t kShown = 4;
@@ -44,12 +53,15 @@ absl::StatusOr<wire::DescribeReply> AskWhoItIs(
     const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
     absl::string_view what) {
   const auto stub = wire::CompileService::NewStub(channel);
-  grpc::ClientContext context;
-  SetDeadline(context, SteadyIn(timeout));
+  const SteadyTime deadline = SteadyIn(timeout);
   wire::DescribeReply reply;
-  const grpc::Status status =
-      stub->Describe(&context, wire::DescribeRequest(), &reply);
-  const absl::Status outcome = StatusOfCall(status, context, what);
+  absl::Status outcome = Describe(*stub, deadline, reply, what);
+  // A daemon that was stopped for a while may answer too early that the time is
+  // over, since it measures the first deadlines from the time before its stop.
+  if (absl::IsDeadlineExceeded(outcome) &&
+      TimeLeft(deadline) > absl::ZeroDuration()) {
+    outcome = Describe(*stub, deadline, reply, what);
+  }
   // A daemon that does not say who it is in time is as good as none.
   if (absl::IsDeadlineExceeded(outcome)) {
     return MarkSilent(absl::UnavailableError(outcome.message()));

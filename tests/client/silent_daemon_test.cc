@@ -107,8 +107,9 @@ TEST(SilentDaemon, IsAskedAgainAfterThePauseAndUsedOnceItAnswers) {
   }
 }
 
-// Forwards to a daemon what it is asked, except that lookups are answered as by
-// one that has just been let go on: their deadline was over before they came.
+// Forwards to a daemon what it is asked, but answers lookups and the first
+// `early` questions who it is like a daemon that was stopped until now: their
+// deadline was over before they came.
 class Thawed final : public wire::CompileService::Service {
  public:
   explicit Thawed(TestDaemon& behind) : behind_(behind) {
@@ -124,13 +125,14 @@ class Thawed final : public wire::CompileService::Service {
 
   grpc::Status Describe(grpc::ServerContext*, const wire::DescribeRequest* ask,
                         wire::DescribeReply* reply) override {
+    if (described++ < early) return Over();
     grpc::ClientContext context;
     return CompileStub(behind_.client())->Describe(&context, *ask, reply);
   }
   grpc::Status Lookup(grpc::ServerContext*, const wire::LookupRequest*,
                       wire::LookupReply*) override {
     ++lookups;
-    return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "over");
+    return Over();
   }
   grpc::Status Compile(grpc::ServerContext*, const wire::CompileRequest* ask,
                        grpc::ServerWriter<wire::CompileEvent>* out) override {
@@ -139,9 +141,13 @@ class Thawed final : public wire::CompileService::Service {
     out->Write(event);
     return grpc::Status::OK;
   }
-  std::atomic<int> lookups = 0;
+  std::atomic<int> early = 0, described = 0, lookups = 0;
 
  private:
+  static grpc::Status Over() {
+    return grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "over");
+  }
+
   TestDaemon& behind_;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -154,6 +160,26 @@ TEST(SilentDaemon, IsNoneThatSaysTooEarlyThatTimeIsOver) {
   EXPECT_FALSE(report.by_local_worker) << report.daemon_status;
   EXPECT_EQ(thawed.lookups, 1);
   EXPECT_EQ(daemon.count(Count::kPlans), 1);
+}
+
+TEST(SilentDaemon, IsNoneThatSaysSoWhenItIsAskedWhoItIs) {
+  TestDaemon daemon;
+  Thawed thawed(daemon);
+  thawed.early = 1;
+  const auto session = Open(OptionsFor(thawed.socket()));
+  const CompileReport report = ReportOf(session, "fake.units.1");
+  EXPECT_FALSE(report.by_local_worker) << report.daemon_status;
+  EXPECT_GE(thawed.described, 2);
+}
+
+TEST(SilentDaemon, IsOneThatSaysSoEachTimeItIsAskedWhoItIs) {
+  TestDaemon daemon;
+  Thawed thawed(daemon);
+  thawed.early = 1000;
+  const auto session = Open(OptionsFor(thawed.socket()));
+  const CompileReport report = ReportOf(session, "fake.units.1");
+  EXPECT_TRUE(report.by_local_worker);
+  EXPECT_TRUE(DaemonIsSilent(report.daemon_status)) << report.daemon_status;
 }
 
 TEST(SilentDaemon, ThatASessionMetWhenItWasOpenedIsLeftAloneByItsCompiles) {
