@@ -5,16 +5,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/sanitized.h"
 
 namespace kiln {
 namespace {
 
 // The sanitizers have an allocator of their own.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t kExpectedBytes = 0;
-#else
-constexpr int64_t kExpectedBytes = 64 << 20;
-#endif
+constexpr int64_t kExpectedBytes = kSanitized ? 0 : 64 << 20;
 
 TEST(FreeMemory, IsGivenBackAlsoBelowWhatIsUsed) {
   constexpr size_t kPieceBytes = 32 << 10;

@@ -40,6 +40,7 @@
 #include "tests/support/daemon_stubs.h"
 #include "tests/support/health_client.h"
 #include "tests/support/redis_server.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/short_folder.h"
 #include "tests/support/test_daemon.h"
 #include "tests/support/tls_daemons.h"
@@ -48,7 +49,8 @@ namespace kiln {
 namespace {
 
 uint64_t first_seed = 1;
-int kills = 100;
+// A sanitizer makes each start several times as long.
+int kills = kSanitized ? 25 : 100;
 constexpr int kClients = 4;
 constexpr int kMostAnswers = 40;  // before a rest
 constexpr absl::Duration kLongestLoad = absl::Milliseconds(200);

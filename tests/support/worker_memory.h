@@ -3,15 +3,14 @@
 
 #include <cstdint>
 
+#include "tests/support/sanitized.h"
+
 namespace kiln {
 
 // The address space of workers in tests; 0, no limit, under the sanitizers,
 // which claim terabytes of it for their shadow.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int64_t kTestWorkerMemoryBytes = 0;
-#else
-inline constexpr int64_t kTestWorkerMemoryBytes = int64_t{8} << 30;
-#endif
+inline constexpr int64_t kTestWorkerMemoryBytes =
+    kSanitized ? 0 : int64_t{8} << 30;
 
 }  // namespace kiln
 
