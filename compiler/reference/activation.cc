@@ -15,15 +15,6 @@ namespace {
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double SoftPlus(double x) { return x > 30 ? x : std::log1p(std::exp(x)); }
 
-constexpr double kGeluScale = 0.79788456080286535588;  // sqrt(2 / pi)
-constexpr double kGeluCube = 0.044715;
-
-double GeluTanhSlope(double x) {
-  const double t = std::tanh(kGeluScale * (x + kGeluCube * x * x * x));
-  const double inner = kGeluScale * (1 + 3 * kGeluCube * x * x);
-  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
-}
-
 RefResults Gelu(RefCall& call) {
   if (call.String("approximate") == "tanh") return UnaryFloat<GeluTanh>(call);
   return UnaryFloat<[](double x) { return x * NormalCdf(x); }>(call);
@@ -31,7 +22,7 @@ RefResults Gelu(RefCall& call) {
 
 RefResults GeluBackward(RefCall& call) {
   if (call.String("approximate") == "tanh") {
-    return Backward<[](double g, double x) { return g * GeluTanhSlope(x); }>(
+    return Backward<[](double g, double x) { return g * GeluTanhGradient(x); }>(
         call, "grad_output", "self");
   }
   return Backward<[](double g, double x) {

@@ -87,9 +87,17 @@ double KeptOfAttention(uint64_t seed, const AttentionWeight& weight,
   return drawn < limit ? 0 : 0x1p16 / (0x1p16 - limit);
 }
 
+constexpr double kGeluScale = 0.79788456080286535588;  // sqrt(2 / pi)
+constexpr double kGeluCube = 0.044715;
+
 double GeluTanh(double x) {
-  constexpr double kScale = 0.79788456080286535588;  // sqrt(2 / pi)
-  return 0.5 * x * (1 + std::tanh(kScale * (x + 0.044715 * x * x * x)));
+  return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCube * x * x * x)));
+}
+
+double GeluTanhGradient(double x) {
+  const double t = std::tanh(kGeluScale * (x + kGeluCube * x * x * x));
+  const double inner = kGeluScale * (1 + 3 * kGeluCube * x * x);
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner;
 }
 
 double LogAddExp(double a, double b) {

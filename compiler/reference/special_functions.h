@@ -35,8 +35,9 @@ double KeptOfAttention(uint64_t seed, const AttentionWeight& weight,
 // log(exp(a) + exp(b)).
 double LogAddExp(double a, double b);
 
-// The tanh form of GELU.
+// The tanh form of GELU, and its derivative.
 double GeluTanh(double x);
+double GeluTanhGradient(double x);
 
 // The cumulative distribution of the standard normal.
 double NormalCdf(double x);

@@ -345,23 +345,6 @@ std::optional<uint32_t> RowAxis(const ContractionOperand& operand) {
   return std::nullopt;
 }
 
-bool HasAlignedRows(const View& view, const Buffer& buffer) {
-  const int64_t step = RowAlignment(view.dtype);
-  const auto fits = [&](const SymExpr& e) {
-    return e.is_constant() && e.constant() % step == 0;
-  };
-  if (!fits(view.offset) || !fits(buffer.offset) ||
-      buffer.alignment_bytes % 16 != 0) {
-    return false;
-  }
-  for (size_t d = 0; d < view.sizes.size(); ++d) {
-    if (!view.strides[d].Is(1) && !view.sizes[d].Is(1) &&
-        !fits(view.strides[d]))
-      return false;
-  }
-  return true;
-}
-
 void LayOutRows(ContractionOperand& operand, uint32_t row) {
   View& view = operand.view;
   SymExpr stride = 1;

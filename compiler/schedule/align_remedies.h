@@ -52,8 +52,6 @@ std::vector<AlignRemedy> RemediesOf(const Contraction& contraction,
 // The axis along which the operand is contiguous; none if there is no such axis.
 std::optional<uint32_t> RowAxis(const ContractionOperand& operand);
 
-bool HasAlignedRows(const View& view, const Buffer& buffer);
-
 // Gives the operand's view a new, dense layout with aligned rows along the axis `row`.
 void LayOutRows(ContractionOperand& operand, uint32_t row);
 

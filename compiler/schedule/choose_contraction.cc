@@ -14,6 +14,7 @@
 #include "compiler/schedule/library_epilogue.h"
 #include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/nest_price.h"
+#include "compiler/schedule/pad_rows.h"
 #include "compiler/schedule/window_loops.h"
 
 namespace kiln {
@@ -25,10 +26,40 @@ bool TakesWhole(const Contraction& c, const LibraryEpilogue& epilogue) {
          EpilogueOnCudnn(c);
 }
 
+// Whether all that cuBLASLt's DGELU needs is known (extern_kernel.h).
+bool TakesGeluGradient(const Contraction& c, const View& input,
+                       const std::vector<Buffer>& buffers) {
+  const View& result = c.result().view;
+  const auto is_aligned = [&buffers](const View& view) {
+    return HasAlignedRows(view, buffers[view.buffer]);
+  };
+  const auto is_vectors = [&result](const SymExpr& extent) {
+    const int64_t step = RowAlignment(result.dtype);
+    return extent.is_constant() && extent.constant() > 0 &&
+           extent.constant() % step == 0;
+  };
+  const SymExpr& columns = result.sizes[1];
+  if (!IsHalf(result.dtype) || !is_vectors(columns) ||
+      !is_vectors(c.extents.back()) || !result.strides[1].Is(1) ||
+      !input.strides[1].Is(1) || !is_aligned(input)) {
+    return false;
+  }
+  const bool has_rows = result.sizes[0].Is(1) ||
+                        input.strides[0].constant() >= columns.constant();
+  return has_rows && std::all_of(c.operands.begin(), c.operands.end(),
+                                 [&](const ContractionOperand& operand) {
+                                   return is_aligned(operand.view);
+                                 });
+}
+
 // cuBLASLt's max(x, 0) loses a NaN; its gelu is as good as half types are.
 bool TakesActivation(const Contraction& c, const LibraryEpilogue& epilogue,
-                     const Target& target) {
+                     const std::vector<Buffer>& buffers, const Target& target) {
   const DType dtype = c.result().view.dtype;
+  if (epilogue.gelu_input.has_value()) {
+    return target.kind == TargetKind::kCuda &&
+           TakesGeluGradient(c, *epilogue.gelu_input, buffers);
+  }
   if (epilogue.activation.empty()) return true;
   if (!IsFloat(dtype)) return false;
   if (target.kind == TargetKind::kCpu) return true;
@@ -277,12 +308,14 @@ bool EpilogueOnCudnn(const Contraction& c) {
 }
 
 bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
-                  const Target& target, std::string& ground) {
+                  const ShapeEnv& shapes, const Target& target,
+                  std::string& ground) {
   if (!HasPlainFactors(c)) {
     ground = "what is done to a factor";
     return false;
   }
-  const std::optional<LibraryEpilogue> epilogue = LibraryEpilogueOf(c, buffers);
+  const std::optional<LibraryEpilogue> epilogue =
+      LibraryEpilogueOf(c, buffers, shapes);
   if (!epilogue.has_value()) {
     ground = "what is done to the sum";
     return false;
@@ -291,7 +324,7 @@ bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
     ground = "an array that is added";
     return false;
   }
-  if (!TakesActivation(c, *epilogue, target)) {
+  if (!TakesActivation(c, *epilogue, buffers, target)) {
     ground = absl::StrCat(epilogue->activation, " of ",
                           ShortName(c.result().view.dtype));
     return false;
@@ -309,7 +342,7 @@ ContractionChoice ChooseContraction(const Contraction& c,
                                     const ShapeEnv& shapes,
                                     const Target& target) {
   std::string library;
-  const bool taken = LibraryTakes(c, buffers, target, library);
+  const bool taken = LibraryTakes(c, buffers, shapes, target, library);
   if (c.form != Contraction::Form::kProduct) {
     bool found = false;
     if (CheaperLoops(c, buffers, shapes, target, found).has_value())
@@ -428,7 +461,7 @@ std::vector<std::string> ExplainContractions(const LoopProgram& program,
         ChooseContraction(*c, program.buffers, program.shapes, target);
     // A step that loops would be by the rules is a decision's.
     if (choice.by == ComputedBy::kLoops)
-      LibraryTakes(*c, program.buffers, target, choice.ground);
+      LibraryTakes(*c, program.buffers, program.shapes, target, choice.ground);
     lines.push_back(Line(*c, choice));
   }
   return lines;

@@ -18,8 +18,8 @@ namespace kiln {
 // prologue and epilogue. `ground` names the library, or says what no library does.
 // Source: what runtime/extern_kernels/extern_kernel.h promises.
 bool LibraryTakes(const Contraction& contraction,
-                  const std::vector<Buffer>& buffers, const Target& target,
-                  std::string& ground);
+                  const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
+                  const Target& target, std::string& ground);
 
 // Whether cuDNN's engines can compute the epilogue of a convolution while they write.
 // They can for channels-last images of half types, with channels in whole vectors and

@@ -101,7 +101,7 @@ DecidedChoice DecideContraction(const Contraction& c,
   ContractionChoice choice = ChooseContraction(c, buffers, shapes, target);
   std::string library;
   if (target.kind != TargetKind::kCuda ||
-      !LibraryTakes(c, buffers, target, library) ||
+      !LibraryTakes(c, buffers, shapes, target, library) ||
       !HasLoops(c, buffers, shapes)) {
     return {.choice = std::move(choice)};
   }

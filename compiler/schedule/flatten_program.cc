@@ -25,7 +25,7 @@ KernelPlan FlattenAddresses(LoopProgram program) {
       FlattenAddresses(*nest, program.buffers);
       plan.steps.push_back(PlannedKernel{.nest = std::move(*nest)});
     } else if (const auto* sums = std::get_if<Contraction>(&step)) {
-      plan.steps.push_back(CallOf(*sums, program.buffers));
+      plan.steps.push_back(CallOf(*sums, program.buffers, plan.shapes));
     } else if (const auto* attention = std::get_if<Attention>(&step)) {
       if (attention->own) {
         for (FlashKernel& kernel : FlashKernelsOf(*attention))

@@ -95,7 +95,8 @@ class EpilogueFuser {
     std::optional<Contraction> whole = WithEpilogue(*contraction, *nest);
     std::string ground;
     if (!whole.has_value() || !IsAllowed(*contraction, *whole) ||
-        !LibraryTakes(*whole, program_.buffers, target_, ground) ||
+        !LibraryTakes(*whole, program_.buffers, program_.shapes, target_,
+                      ground) ||
         IsOverwrittenBetween(*contraction, at, to)) {
       return false;
     }
@@ -120,8 +121,10 @@ class EpilogueFuser {
   // Whether a library should do the epilogue. A matrix is not added to a product: that
   // costs as much as in a kernel of ours, which can be fused with other nests.
   bool IsAllowed(const Contraction& before, const Contraction& after) const {
-    const auto had = LibraryEpilogueOf(before, program_.buffers),
-               has = LibraryEpilogueOf(after, program_.buffers);
+    const auto had =
+                   LibraryEpilogueOf(before, program_.buffers, program_.shapes),
+               has =
+                   LibraryEpilogueOf(after, program_.buffers, program_.shapes);
     if (!had.has_value() || !has.has_value()) return false;
     if (!has->bias.has_value() || had->bias.has_value()) return true;
     if (after.form == Contraction::Form::kConvolution)
@@ -137,7 +140,8 @@ class EpilogueFuser {
         target_.kind == TargetKind::kCpu) {
       return true;
     }
-    const auto has = LibraryEpilogueOf(fused, program_.buffers);
+    const auto has =
+        LibraryEpilogueOf(fused, program_.buffers, program_.shapes);
     return has.has_value() && !has->activation.empty();
   }
 

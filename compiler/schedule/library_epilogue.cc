@@ -4,6 +4,7 @@
 
 #include "compiler/loop/body_builder.h"
 #include "compiler/loop/index_expr.h"
+#include "compiler/schedule/gelu_gradient.h"
 
 namespace kiln {
 namespace {
@@ -39,8 +40,11 @@ constexpr Activation kActivations[] = {{"relu", Relu}, {"gelu_tanh", GeluTanh}};
 class EpilogueReader {
  public:
   EpilogueReader(const Contraction& contraction,
-                 const std::vector<Buffer>& buffers)
-      : c_(contraction), buffers_(buffers), sum_(SumOf(contraction)) {}
+                 const std::vector<Buffer>& buffers, const ShapeEnv& shapes)
+      : c_(contraction),
+        buffers_(buffers),
+        shapes_(shapes),
+        sum_(SumOf(contraction)) {}
 
   std::optional<LibraryEpilogue> Read() {
     ScalarId value = c_.value;
@@ -48,6 +52,7 @@ class EpilogueReader {
         node(node(value).args[0]).dtype == node(sum_).dtype) {
       value = node(value).args[0];
     }
+    if (ReadGeluGradient(value)) return std::move(out_);
     value = BeforeActivation(value);
     const bool read = c_.form == Contraction::Form::kProduct ? ReadLinear(value)
                                                              : ReadTerms(value);
@@ -57,6 +62,25 @@ class EpilogueReader {
 
  private:
   const ScalarNode& node(ScalarId id) const { return c_.body[id]; }
+
+  // Reads the sum times the gradient of a gelu, which is all that a library does then.
+  bool ReadGeluGradient(ScalarId value) {
+    if (c_.form != Contraction::Form::kProduct || c_.is_batched()) return false;
+    const std::optional<ScalarId> input =
+        InputOfGeluTanhGradient(c_.body, value, sum_);
+    if (!input.has_value()) return false;
+    const ScalarNode* const load = LoadOf(*input);
+    if (load == nullptr) return false;
+    // Of a view the index has quotients of an axis, the address has not.
+    SymExpr element = 0;
+    for (size_t d = 0; d < load->index.size(); ++d)
+      element += load->index[d] * buffers_[load->buffer].strides[d];
+    const auto address = AsLinear(SimplifyIndex(element, c_.extents, shapes_));
+    if (!address.has_value()) return false;
+    out_.activation = "gelu_tanh_gradient";
+    out_.gelu_input = MatrixView(*load, *address);
+    return true;
+  }
 
   // The argument of the activation that computes `value`; `value` itself if there is no
   // activation.
@@ -158,12 +182,17 @@ class EpilogueReader {
     return true;
   }
 
-  bool ReadMatrixBias(const ScalarNode& load, const LinearForm& address) {
+  // What a product's result reads of an array, element by element.
+  View MatrixView(const ScalarNode& load, const LinearForm& address) const {
     View view{load.buffer, load.dtype, c_.result().view.sizes, {}, 0};
     view.offset = address.offset;
     for (uint32_t d = 0; d < view.sizes.size(); ++d)
       view.strides.push_back(address.CoefficientOf(d));
-    out_.bias = std::move(view);
+    return view;
+  }
+
+  bool ReadMatrixBias(const ScalarNode& load, const LinearForm& address) {
+    out_.bias = MatrixView(load, address);
     return true;
   }
 
@@ -214,6 +243,7 @@ class EpilogueReader {
 
   const Contraction& c_;
   const std::vector<Buffer>& buffers_;
+  const ShapeEnv& shapes_;
   const ScalarId sum_;
   LibraryEpilogue out_;
 };
@@ -221,8 +251,9 @@ class EpilogueReader {
 }  // namespace
 
 std::optional<LibraryEpilogue> LibraryEpilogueOf(
-    const Contraction& contraction, const std::vector<Buffer>& buffers) {
-  return EpilogueReader(contraction, buffers).Read();
+    const Contraction& contraction, const std::vector<Buffer>& buffers,
+    const ShapeEnv& shapes) {
+  return EpilogueReader(contraction, buffers, shapes).Read();
 }
 
 }  // namespace kiln

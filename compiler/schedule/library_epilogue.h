@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler/loop/contraction.h"
+#include "compiler/sym/shape_env.h"
 
 namespace kiln {
 
@@ -20,13 +21,18 @@ struct LibraryEpilogue {
   std::optional<View> bias;
   // Only for a convolution that writes its result: has the result's sizes and strides.
   std::optional<View> added;
-  absl::string_view activation = "";  // "" (none), "relu" or "gelu_tanh"
+  // "" (none), "relu", "gelu_tanh" or "gelu_tanh_gradient"
+  absl::string_view activation = "";
+  // Only for the last of these, which only a product has: gelu_tanh'(input) * sum. Has
+  // the sizes of the result.
+  std::optional<View> gelu_input;
 };
 
 // The epilogue of a verified contraction. None if its body does anything else with the
 // sum. Linear in the body, except that the search for an activation is quadratic. Pure.
 std::optional<LibraryEpilogue> LibraryEpilogueOf(
-    const Contraction& contraction, const std::vector<Buffer>& buffers);
+    const Contraction& contraction, const std::vector<Buffer>& buffers,
+    const ShapeEnv& shapes);
 
 }  // namespace kiln
 

@@ -60,6 +60,23 @@ int64_t RowAlignment(DType dtype) {
   return kMaxAccessBytes / SizeInBytes(dtype);
 }
 
+bool HasAlignedRows(const View& view, const Buffer& buffer) {
+  const int64_t step = RowAlignment(view.dtype);
+  const auto fits = [&](const SymExpr& e) {
+    return e.is_constant() && e.constant() % step == 0;
+  };
+  if (!fits(view.offset) || !fits(buffer.offset) ||
+      buffer.alignment_bytes % 16 != 0) {
+    return false;
+  }
+  for (size_t d = 0; d < view.sizes.size(); ++d) {
+    if (!view.strides[d].Is(1) && !view.sizes[d].Is(1) &&
+        !fits(view.strides[d]))
+      return false;
+  }
+  return true;
+}
+
 int64_t PaddedStride(int64_t length, DType dtype) {
   const int64_t bytes = length > kLongRow ? kLineBytes : kMaxAccessBytes;
   return RoundUp(length, bytes / SizeInBytes(dtype));

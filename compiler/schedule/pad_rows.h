@@ -17,6 +17,10 @@ inline constexpr int64_t kLongRow = 1024;
 // The number of elements of `dtype` in 16 bytes.
 int64_t RowAlignment(DType dtype);
 
+// Whether each row of the view, a view of `buffer`, begins at a multiple of 16 bytes in
+// every run.
+bool HasAlignedRows(const View& view, const Buffer& buffer);
+
 // The stride, in elements, that aligns rows of `length` elements: long rows to cache
 // lines of 128 bytes (Inductor's padding_alignment_bytes), others to 16 bytes.
 int64_t PaddedStride(int64_t length, DType dtype);

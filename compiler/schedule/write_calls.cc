@@ -37,6 +37,8 @@ void WriteProduct(const Contraction& c, LibraryEpilogue epilogue,
   call.inputs.push_back(c.operands[Contraction::kA].view);
   call.inputs.push_back(c.operands[Contraction::kB].view);
   call.outputs.push_back(c.result().view);
+  if (epilogue.gelu_input.has_value())
+    call.inputs.push_back(*std::move(epilogue.gelu_input));
 }
 
 // For each spatial dimension the distance in the image for one step along axis
@@ -78,11 +80,13 @@ void WriteConvolution(const Contraction& c, LibraryEpilogue epilogue,
 
 }  // namespace
 
-LibraryCall CallOf(const Contraction& c, const std::vector<Buffer>& buffers) {
+LibraryCall CallOf(const Contraction& c, const std::vector<Buffer>& buffers,
+                   const ShapeEnv& shapes) {
   LibraryCall call;
   call.origin = absl::StrJoin(c.origins, "+");
   call.client_nodes = c.client_nodes;
-  const LibraryEpilogue epilogue = LibraryEpilogueOf(c, buffers).value();
+  const LibraryEpilogue epilogue =
+      LibraryEpilogueOf(c, buffers, shapes).value();
   if (!epilogue.activation.empty()) {
     call.attributes.push_back({"activation", std::string(epilogue.activation)});
   }

@@ -6,13 +6,14 @@
 #include "compiler/loop/contraction.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/schedule/library_call.h"
+#include "compiler/sym/shape_env.h"
 
 namespace kiln {
 
 // The library call that computes a step. A library must be able to compute the
 // contraction (choose_contraction.h). Pure.
 LibraryCall CallOf(const Contraction& contraction,
-                   const std::vector<Buffer>& buffers);
+                   const std::vector<Buffer>& buffers, const ShapeEnv& shapes);
 LibraryCall CallOf(const Attention& attention);
 LibraryCall CallOf(const RowOrder& order);
 

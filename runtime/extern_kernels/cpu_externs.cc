@@ -36,12 +36,15 @@ class CpuExterns final : public ExternLibrary {
     if (const auto* attention = std::get_if<AttentionProblem>(&problem)) {
       return PrepareBlockedAttention(*attention, dnnl_, device_->threads());
     }
+    const auto* product = std::get_if<MatmulProblem>(&problem);
+    if (product != nullptr && product->has_gelu_input) {
+      return MakeError(ErrorReason::kUnsupportedOp,
+                       absl::StrCat(Describe(problem), ": not on the CPU"));
+    }
     const DType dtype =
         std::visit([](const auto& p) { return p.dtype; }, problem);
     if (IsHalf(dtype)) return PrepareHalf(problem, dtype);
-    if (const auto* matmul = std::get_if<MatmulProblem>(&problem)) {
-      return PrepareMatmul(*matmul);
-    }
+    if (product != nullptr) return PrepareMatmul(*product);
     return PrepareConvolution(std::get<ConvolutionProblem>(problem));
   }
 

@@ -98,6 +98,11 @@ enum class BiasBy {
   kCopy,      // copied into the result, which then is C
 };
 
+// From row to row. A single row may have any stride.
+int64_t GeluInputStride(const MatmulProblem& p) {
+  return p.m == 1 ? p.n : p.gelu_input.row;
+}
+
 // The library's matrices are stored column by column, so it is told of
 // out^T = b^T @ a^T: its A is our b, its B is our a.
 class LtMatmul final : public PreparedCall {
@@ -127,6 +132,7 @@ class LtMatmul final : public PreparedCall {
         p_.m, p_.n, c,
         bias_by_ == BiasBy::kMatrix ? p_.bias.batch : p_.out.batch, c_));
     RETURN_IF_ERROR(ChooseAlgorithm(kWideAlignment, wide_));
+    if (p_.has_gelu_input) return absl::OkStatus();
     return ChooseAlgorithm(static_cast<uint32_t>(SizeInBytes(p_.dtype)),
                            narrow_);
   }
@@ -149,7 +155,15 @@ class LtMatmul final : public PreparedCall {
     if (bias_by_ == BiasBy::kEpilogue) {
       RETURN_IF_ERROR(Set(matmul, kLtDescBiasPointer, bias));
     }
+    if (p_.has_gelu_input)
+      RETURN_IF_ERROR(Set(matmul, kLtDescEpilogueInput, bias));
     const bool wide = (Low(a) | Low(b) | Low(c) | Low(out) | Low(bias)) == 0;
+    if (p_.has_gelu_input && !wide) {
+      return MakeError(ErrorReason::kGuardFailed,
+                       absl::StrCat(Describe(ExternProblem(p_)),
+                                    ": an address is no multiple of ",
+                                    kWideAlignment, " bytes"));
+    }
     const LtHeuristicResult& chosen = wide ? wide_ : narrow_;
     const absl::Status status = library_->Check(
         library_->functions().cublasLtMatmul(
@@ -241,11 +255,17 @@ class LtMatmul final : public PreparedCall {
     RETURN_IF_ERROR(
         Set(matmul_, kLtDescTransposeB, int32_t{blas_.a.transposed}));
     uint32_t epilogue = EpilogueOf(p_.activation);
+    // The heuristic looks at a pointer's alignment only.
+    const void* const somewhere = reinterpret_cast<const void*>(256);
+    if (p_.has_gelu_input) {
+      epilogue = kLtEpilogueGeluGradient;
+      RETURN_IF_ERROR(Set(matmul_, kLtDescEpilogueInput, somewhere));
+      RETURN_IF_ERROR(
+          Set(matmul_, kLtDescEpilogueInputStride, GeluInputStride(p_)));
+    }
     if (bias_by_ == BiasBy::kEpilogue) {
       epilogue = epilogue == kLtEpilogueDefault ? kLtEpilogueBias
                                                 : epilogue | kLtEpilogueBias;
-      // The heuristic looks at the pointer's alignment only.
-      const void* const somewhere = reinterpret_cast<const void*>(256);
       RETURN_IF_ERROR(Set(matmul_, kLtDescBiasPointer, somewhere));
       RETURN_IF_ERROR(
           Set(matmul_, kLtDescBiasType, int32_t{*CudaType(p_.dtype)}));
@@ -384,12 +404,25 @@ class LtMatmul final : public PreparedCall {
   LtHeuristicResult narrow_{};
 };
 
+// Whether the library's epilogue can multiply with the gradient of a gelu.
+bool HasGeluGradient(const BlasMatmul& blas) {
+  const MatmulProblem& p = blas.problem;
+  constexpr int64_t kVector = 8;
+  return IsHalf(p.dtype) && p.batch == 1 && p.k > 0 && !p.has_bias &&
+         p.gelu_input.column == 1 && GeluInputStride(p) >= p.n &&
+         (p.n | GeluInputStride(p) | blas.a.leading | blas.b.leading |
+          blas.out.leading) %
+                 kVector ==
+             0;
+}
+
 absl::StatusOr<std::shared_ptr<const LtMatmul>> PrepareCall(
     std::shared_ptr<const CublasLt> library, const MatmulProblem& problem) {
   const std::optional<BlasMatmul> blas = ToBlas(problem);
   const bool activated_double = problem.dtype == DType::kFloat64 &&
                                 problem.activation != Activation::kNone;
-  if (!blas || !CudaType(problem.dtype) || activated_double) {
+  if (!blas || !CudaType(problem.dtype) || activated_double ||
+      (problem.has_gelu_input && !HasGeluGradient(*blas))) {
     return MakeError(ErrorReason::kUnsupportedOp,
                      Describe(ExternProblem(problem)) + ": not for cuBLASLt");
   }

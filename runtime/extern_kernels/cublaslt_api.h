@@ -27,6 +27,8 @@ inline constexpr int kLtDescTransposeB = 4;
 inline constexpr int kLtDescEpilogue = 7;
 inline constexpr int kLtDescBiasPointer = 8;
 inline constexpr int kLtDescBiasBatchStride = 10;
+inline constexpr int kLtDescEpilogueInput = 11;        // AUX_POINTER
+inline constexpr int kLtDescEpilogueInputStride = 12;  // AUX_LD, 64 bits
 inline constexpr int kLtDescBiasType = 26;
 inline constexpr int kLtPreferWorkspaceBytes = 1;
 inline constexpr int kLtPreferReductionSchemes = 3;        // a mask
@@ -50,6 +52,7 @@ inline constexpr uint32_t kLtEpilogueDefault = 1;
 inline constexpr uint32_t kLtEpilogueRelu = 2;
 inline constexpr uint32_t kLtEpilogueBias = 4;
 inline constexpr uint32_t kLtEpilogueGelu = 32;
+inline constexpr uint32_t kLtEpilogueGeluGradient = 64 | 128;  // DGELU
 
 struct LtMatmulDescription {
   uint64_t words[32];

@@ -20,7 +20,8 @@ absl::string_view WantedText(ConvolutionProblem::Wanted wanted) {
 
 std::string Text(const MatmulProblem& p) {
   return absl::StrCat("matmul ", ShortName(p.dtype), " ", p.batch, " x [", p.m,
-                      ", ", p.k, "] @ [", p.k, ", ", p.n, "]");
+                      ", ", p.k, "] @ [", p.k, ", ", p.n, "]",
+                      p.has_gelu_input ? ", times a gelu's gradient" : "");
 }
 
 std::string Text(const ConvolutionProblem& p) {

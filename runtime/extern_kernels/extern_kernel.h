@@ -18,7 +18,7 @@
 // to serve them.
 //
 //   name       inputs, outputs                          attributes
-//   mm         a[M,K], b[K,N]; out[M,N]                 activation
+//   mm         a[M,K], b[K,N][, x[M,N]]; out[M,N]       activation
 //   addmm      bias[M,N], a[M,K], b[K,N]; out[M,N]      alpha, beta, activation
 //   bmm        a[B,M,K], b[B,K,N]; out[B,M,N]           activation
 //   baddbmm    bias[B,M,N], a[B,M,K], b[B,K,N];         alpha, beta, activation
@@ -40,6 +40,11 @@
 // of the two last strides of a, b and out is 1, or its dimension is; the bias
 // is a view of the result's shape, whose strides may be 0. Zero sizes are fine:
 // K = 0 gives beta * bias.
+//
+// mm also has the activation "gelu_tanh_gradient": out = gelu_tanh'(x) * (a @ b). Only
+// this one has x. It is for bf16 and f16 on CUDA, with K > 0, N and the row strides of
+// all matrices multiples of 8 elements, and addresses multiples of 16 bytes
+// (UNSUPPORTED_OP at load, GUARD_FAILED for an address).
 //
 // Convolutions: image[N,C,spatial...], weights[C_out,C/groups,spatial...] and
 // result[N,C_out,spatial...] of a direct convolution. `wanted` names the one that is
@@ -110,7 +115,8 @@ struct MatrixStrides {
   bool operator==(const MatrixStrides&) const = default;
 };
 
-// out[b] = activation(beta * bias[b] + alpha * a[b] @ b[b]), with numbers known.
+// out[b] = activation(beta * bias[b] + alpha * a[b] @ b[b]), with numbers known. With a
+// gelu_input x there is neither bias nor activation: out = gelu_tanh'(x) * (a @ b).
 struct MatmulProblem {
   DType dtype = DType::kFloat32;
   int64_t batch = 1;
@@ -125,6 +131,8 @@ struct MatmulProblem {
   double alpha = 1;
   double beta = 1;
   Activation activation = Activation::kNone;
+  bool has_gelu_input = false;
+  MatrixStrides gelu_input;
   Precision precision;
   std::string algorithm;  // empty: the library's own first choice
   bool operator==(const MatmulProblem&) const = default;

@@ -26,7 +26,8 @@ MatmulProblem Transposed(const MatmulProblem& p) {
   MatmulProblem out = p;
   std::swap(out.m, out.n);
   std::swap(out.a, out.b);
-  for (MatrixStrides* strides : {&out.a, &out.b, &out.out, &out.bias}) {
+  for (MatrixStrides* strides :
+       {&out.a, &out.b, &out.out, &out.bias, &out.gelu_input}) {
     std::swap(strides->row, strides->column);
   }
   return out;

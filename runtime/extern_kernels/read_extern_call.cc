@@ -51,7 +51,12 @@ absl::StatusOr<Activation> ActivationOf(absl::string_view call,
 
 absl::StatusOr<ExternPart> ReadMatmul(const ExternCall& call, size_t rank,
                                       bool with_bias) {
-  RETURN_IF_ERROR(CheckCounts(call, with_bias ? 3 : 2, 1));
+  ExternAttributes attributes(call);
+  ASSIGN_OR_RETURN(const absl::string_view activation,
+                   attributes.Text("activation"));
+  const bool has_gelu_input =
+      call.name == "mm" && activation == "gelu_tanh_gradient";
+  RETURN_IF_ERROR(CheckCounts(call, with_bias || has_gelu_input ? 3 : 2, 1));
   RETURN_IF_ERROR(CheckDTypes(call, /*integers=*/true));
   const int a_index = with_bias ? 1 : 0;
   const ExternOperand& a = call.inputs[a_index];
@@ -71,21 +76,24 @@ absl::StatusOr<ExternPart> ReadMatmul(const ExternCall& call, size_t rank,
       out.sizes[rank - 1] == problem.n &&
       (rank == 2 ||
        (b.sizes[0] == problem.batch && out.sizes[0] == problem.batch)) &&
-      (!with_bias || call.inputs[0].sizes == out.sizes);
+      (!with_bias || call.inputs[0].sizes == out.sizes) &&
+      (!has_gelu_input || call.inputs[2].sizes == out.sizes);
   if (!fits) return Contradiction(call);
   problem.a = StridesOf(a);
   problem.b = StridesOf(b);
   problem.out = StridesOf(out);
-  ExternAttributes attributes(call);
   if (with_bias) {
     ASSIGN_OR_RETURN(problem.alpha, attributes.Float("alpha", 1));
     ASSIGN_OR_RETURN(problem.beta, attributes.Float("beta", 1));
     problem.has_bias = problem.beta != 0;
     if (problem.has_bias) problem.bias = StridesOf(call.inputs[0]);
   }
-  ASSIGN_OR_RETURN(const absl::string_view activation,
-                   attributes.Text("activation"));
-  ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
+  if (has_gelu_input) {
+    problem.has_gelu_input = true;
+    problem.gelu_input = StridesOf(call.inputs[2]);
+  } else {
+    ASSIGN_OR_RETURN(problem.activation, ActivationOf(call.name, activation));
+  }
   ASSIGN_OR_RETURN(problem.precision, attributes.PrecisionAllowed());
   ASSIGN_OR_RETURN(const absl::string_view algorithm,
                    attributes.Text("algorithm"));
@@ -94,7 +102,7 @@ absl::StatusOr<ExternPart> ReadMatmul(const ExternCall& call, size_t rank,
   ExternPart part;
   part.operand[0] = a_index;
   part.operand[1] = a_index + 1;
-  part.operand[2] = problem.has_bias ? 0 : -1;
+  part.operand[2] = has_gelu_input ? 2 : problem.has_bias ? 0 : -1;
   part.operand[3] = static_cast<int>(call.inputs.size());
   part.problem = problem;
   return part;

@@ -62,10 +62,11 @@ double Activated(absl::string_view activation, double x) {
   return GeluTanh(x);
 }
 
-// out[b, m, n] = beta * bias + alpha * a @ b.
+// out[b, m, n] = beta * bias + alpha * a @ b, with an activation, or times the gradient
+// of a gelu at `input`.
 void MatMul(const MemoryView& a, const MemoryView& b, const MemoryView* bias,
             double alpha, double beta, absl::string_view activation,
-            const MemoryView& out) {
+            const MemoryView* input, const MemoryView& out) {
   const size_t r = out.sizes.size();
   const bool batched = r == 3;
   const int64_t batch = batched ? out.sizes[0] : 1;
@@ -90,6 +91,7 @@ void MatMul(const MemoryView& a, const MemoryView& b, const MemoryView* bias,
           whole = whole * static_cast<int64_t>(alpha) +
                   static_cast<int64_t>(beta) * bias->At(at(m, n)).i;
         }
+        if (input != nullptr) value *= GeluTanhGradient(input->At(at(m, n)).f);
         out.Set(at(m, n), {Activated(activation, value), whole});
       }
     }
@@ -214,10 +216,12 @@ absl::Status RunCall(const LibraryCall& call,
                      absl::Span<const MemoryView> outputs) {
   const std::string activation = TextAttribute(call, "activation");
   if (call.name == "mm" || call.name == "bmm") {
-    MatMul(inputs[0], inputs[1], nullptr, 1, 0, activation, outputs[0]);
+    const MemoryView* const input =
+        activation == "gelu_tanh_gradient" ? &inputs[2] : nullptr;
+    MatMul(inputs[0], inputs[1], nullptr, 1, 0, activation, input, outputs[0]);
   } else if (call.name == "addmm" || call.name == "baddbmm") {
     MatMul(inputs[1], inputs[2], &inputs[0], FloatAttribute(call, "alpha", 1),
-           FloatAttribute(call, "beta", 1), activation, outputs[0]);
+           FloatAttribute(call, "beta", 1), activation, nullptr, outputs[0]);
   } else if (call.name == "convolution") {
     Convolve(call, inputs, outputs[0]);
   } else if (call.name == "attention" || call.name == "attention_backward") {
