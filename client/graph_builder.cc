@@ -100,7 +100,9 @@ Value GraphBuilder::Input(absl::string_view name, const TensorSpec& spec,
                           uint32_t alignment_bytes) {
   wire::Input* input = graph_.add_inputs();
   input->set_name(std::string(name));
-  input->set_alignment_bytes(alignment_bytes);
+  constexpr uint32_t kWidestLoad = 16;
+  const bool wide = alignment_bytes == 0 && device_ == wire::DEVICE_TYPE_CUDA;
+  input->set_alignment_bytes(wide ? kWidestLoad : alignment_bytes);
   *input->mutable_tensor() = Meta(spec);
   return NextValue(graph_.constants_size() == 0);
 }

@@ -3,7 +3,7 @@
 
 // A Graph as text, and back: parse(print(g)) prints as g does.
 //
-//   graph @tail(N in [2, 64] = 8) on cuda(%x: f32[N, 4] align 16, int N)
+//   graph @tail(N in [2, 64] = 8) on cuda(%x: f32[N, 4] align 4, int N)
 //       -> (%y strides [1, 8], 2*N, none) {
 //     guard N < 32 "pad: why it was assumed"
 //     %c = constant f32[2] 0x0000803f0000803f
@@ -17,7 +17,7 @@
 // they are not those of a contiguous tensor.
 //
 // A reader may leave out: the metas of results (they are inferred), the range
-// and hint of a symbol ([0, 2^62], 8), `align` (one element). `donated` behind an
+// and hint of a symbol ([0, 2^62], 8), `align` (16 bytes). `donated` behind an
 // input says that a run may write to its memory.
 
 #include <string>

@@ -44,8 +44,8 @@ class LayoutSpread {
     const TensorMeta& image = graph_.meta(node.args[0].value());
     if (!HasImageRank(image)) return false;
     if (OnCpu()) return image.dtype == DType::kFloat32;
-    return IsHalf(image.dtype) || (image.dtype == DType::kFloat32 &&
-                                   options_.allow_tf32_convolution);
+    return IsHalf(image.dtype) ||
+           (image.dtype == DType::kFloat32 && options_.allow_tf32_convolution);
   }
 
   bool Seed() {

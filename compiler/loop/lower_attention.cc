@@ -19,20 +19,14 @@ bool IsAligned(const SymExpr& elements) {
   return Mod(elements, kAligned).Is(0);
 }
 
-// The alignment of a buffer's address; for an input the one that its caller guarantees.
-uint32_t AlignmentOf(const Buffer& buffer, const Graph& graph) {
-  if (buffer.kind != BufferKind::kInput) return buffer.alignment_bytes;
-  return graph.inputs[buffer.index].alignment_bytes;
-}
-
 // Whether rows of heads are contiguous and, for half types on CUDA, aligned to 16 bytes.
 // A copy is.
-bool IsHeads(const View& view, const Buffer& buffer, const Graph& graph) {
+bool IsHeads(const View& view, const Buffer& buffer, DeviceType device) {
   const size_t last = view.strides.size() - 1;
   if (!view.strides[last].Is(1)) return false;
-  if (!IsHalf(view.dtype) || graph.device == DeviceType::kCpu) return true;
+  if (!IsHalf(view.dtype) || device == DeviceType::kCpu) return true;
   if (!IsAligned(view.offset) || !IsAligned(buffer.offset) ||
-      AlignmentOf(buffer, graph) % kAlignedBytes != 0) {
+      buffer.alignment_bytes % kAlignedBytes != 0) {
     return false;
   }
   for (size_t d = 0; d < last; ++d)
@@ -109,7 +103,7 @@ class AttentionLowering {
       case Attention::kLogsumexp:
         return view.strides == ContiguousStrides(view.sizes);
       default:
-        return IsHeads(view, g.program.buffers[view.buffer], g.graph);
+        return IsHeads(view, g.program.buffers[view.buffer], g.graph.device);
     }
   }
 

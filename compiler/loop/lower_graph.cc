@@ -106,6 +106,8 @@ void PlaceInputs(GraphLowering& g) {
       place(*v, BufferKind::kInput, i);
       Buffer& buffer = g.program.buffers[g.values[v->index].buffer];
       buffer.donated = g.graph.inputs[i].donated;
+      buffer.alignment_bytes =
+          std::min(buffer.alignment_bytes, g.graph.inputs[i].alignment_bytes);
     }
   }
   for (uint32_t i = 0; i < g.graph.constants.size(); ++i) {

@@ -93,7 +93,7 @@ TEST(GraphImport, ASoundGraphComesInSound) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_TRUE(VerifyGraph(*graph).ok());
   EXPECT_EQ(PrintGraph(*graph),
-            "graph @g()(%x: f32[4, 8]) -> (%y) {\n"
+            "graph @g()(%x: f32[4, 8] align 4) -> (%y) {\n"
             "  %y = add.Tensor(%x, %x) : f32[4, 8]\n}\n");
 }
 
