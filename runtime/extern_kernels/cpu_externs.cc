@@ -38,8 +38,7 @@ class CpuExterns final : public ExternLibrary {
     }
     const auto* product = std::get_if<MatmulProblem>(&problem);
     if (product != nullptr && product->has_gelu_input) {
-      return MakeError(ErrorReason::kUnsupportedOp,
-                       absl::StrCat(Describe(problem), ": not on the CPU"));
+      return PreparePlainMatmul(*product, device_->threads());  // says so
     }
     const DType dtype =
         std::visit([](const auto& p) { return p.dtype; }, problem);

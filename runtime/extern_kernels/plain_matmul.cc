@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/matmul_finish.h"
 #include "runtime/extern_kernels/plain_kernels.h"
@@ -137,6 +138,10 @@ class PlainMatmul final : public PreparedCall {
 
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PreparePlainMatmul(
     const MatmulProblem& problem, ThreadPool& threads) {
+  if (problem.has_gelu_input) {
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat(Describe(problem), ": only on CUDA"));
+  }
   switch (problem.dtype) {
     case DType::kFloat32:
       return std::make_shared<PlainMatmul<float>>(problem, threads);

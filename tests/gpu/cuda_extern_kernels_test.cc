@@ -21,7 +21,8 @@ INSTANTIATE_TEST_SUITE_P(
         /*scales_empty_sums=*/false,
         /*relu_keeps_nan=*/false,
         /*gelu_tolerance=*/1.0 / 1024,
-        /*names_algorithms=*/true}),
+        /*names_algorithms=*/true,
+        /*has_gelu_gradient=*/true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(

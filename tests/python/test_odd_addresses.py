@@ -8,6 +8,12 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=CUDA)]
 
 
+@pytest.fixture(autouse=True)
+def full_precision(monkeypatch):
+    """Eager mode's convolutions round their factors to TF32 unless told not to."""
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+
+
 def placed(shape, device, dtype=torch.float32, offset=1):
     """Random elements that begin `offset` elements behind an aligned address."""
     count = 1
@@ -31,7 +37,7 @@ CASES = {
     "layer norm": (lambda x, w: F.layer_norm(x, w.shape, w), [(64, 768), (768,)]),
     "transpose": (lambda x: x.t().contiguous() + 1, [(512, 256)]),
     "cat": (lambda x, y: torch.cat([x, y], -1) * 2, [(64, 128), (64, 40)]),
-    "scan": (lambda x: x.cumsum(-1), [(8, 4096)]),
+    "scan": (lambda x: x.abs().cumsum(-1), [(8, 4096)]),
     "sort": (lambda x: x.sort(-1).values, [(8, 2048)]),
     "top": (lambda x: x.topk(8).values, [(4, 32000)]),
     "argmax": (lambda x: x.argmax(-1), [(16, 5000)]),

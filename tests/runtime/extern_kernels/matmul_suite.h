@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/reference/special_functions.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "runtime/opened_device.h"
@@ -27,6 +28,7 @@ struct MatmulLibraryCase {
   bool relu_keeps_nan = true;
   double gelu_tolerance = 2e-6;  // of f32
   bool names_algorithms = false;
+  bool has_gelu_gradient = false;
 };
 
 // What is due at one place, and the sum of the sizes of its terms.
@@ -76,11 +78,7 @@ class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
 
   static double ActivatedValue(const std::string& activation, double x) {
     if (activation == "relu") return x < 0 ? 0 : x;
-    if (activation == "gelu_tanh") {
-      return 0.5 * x *
-             (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    }
-    return x;
+    return activation == "gelu_tanh" ? GeluTanh(x) : x;
   }
 
   // out = activation(beta * bias + alpha * a @ b) at one place, in double.
@@ -105,6 +103,24 @@ class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
     if (bias != nullptr && beta != 0) value += beta * bias->At(place);
     due.value = ActivatedValue(activation, value);
     return due;
+  }
+
+  // Compares every element with gelu_tanh'(x) * (a @ b). The sum may be rounded to the
+  // dtype before it is multiplied, as in eager mode, and the result is.
+  void CheckGeluGradient(const Operand& a, const Operand& b, const Operand& x,
+                         const Operand& out, DType dtype) {
+    ForEachIndex(out.sizes(), [&](const std::vector<int64_t>& place) {
+      const DueElement sum = Expected(a, b, nullptr, place, 1, 0, "");
+      const double due = sum.value * GeluTanhGradient(x.At(place));
+      const double allowed =
+          2 * HalfUlp(dtype) * std::max(1.0, std::abs(due)) +
+          GetParam().gelu_tolerance * std::abs(sum.value);
+      if (!HasFailure()) {
+        EXPECT_NEAR(out.At(place), due, allowed)
+            << "row " << place[0] << ", column " << place[1] << ", x "
+            << x.At(place) << ", sum " << sum.value;
+      }
+    });
   }
 
   // Runs the call and compares every element. No tolerance where small integers
@@ -277,6 +293,43 @@ TEST_P(MatmulSuite, ActivationsComeLast) {
                                    : HalfUlp(dtype) + GetParam().gelu_tolerance;
       Check("addmm", a, b, &bias, out, {{"activation", activation}},
             {.relative = activation == "gelu_tanh" ? tolerance : 0});
+    }
+  }
+}
+
+// Rows of one element, many, and a number that is no multiple of a tile; factors that
+// lie along their other axis. Who has no such epilogue says so.
+TEST_P(MatmulSuite, TheGradientOfAGeluIsAFactorOfTheSum) {
+  for (const DType dtype : GetParam().dtypes) {
+    SCOPED_TRACE(ShortName(dtype));
+    const bool computed = GetParam().has_gelu_gradient && IsHalf(dtype);
+    for (const Shape& shape :
+         {Shape{0, 1, 8, 8}, Shape{0, 16, 64, 32}, Shape{0, 1000, 72, 264}}) {
+      for (const bool turned : {false, true}) {
+        const std::vector<int> order = Order(turned, false);
+        auto a = Operand::Dense(dtype, {shape.m, shape.k},
+                                Order(turned && shape.m > 1, false));
+        auto b = Operand::Dense(dtype, {shape.k, shape.n}, order);
+        auto x = Operand::Dense(dtype, {shape.m, shape.n}, {0, 1});
+        auto out = Operand::Dense(dtype, {shape.m, shape.n}, {0, 1});
+        std::uniform_real_distribution<double> uniform(-1, 1);
+        for (Operand* operand : {&a, &b, &x}) {
+          for (int64_t i = 0; i < operand->size(0) * operand->size(1); ++i)
+            operand->Set(i, (operand == &x ? 4 : 1) * uniform(random_));
+        }
+        const absl::Status status =
+            RunCall({.name = "mm",
+                     .attributes = {{"activation",
+                                     absl::string_view("gelu_tanh_gradient")}}},
+                    {&a, &b, &x}, {&out}, *opened_.device, *opened_.externs);
+        if (!computed) {
+          EXPECT_EQ(ReasonOf(status), ErrorReason::kUnsupportedOp) << status;
+          continue;
+        }
+        ASSERT_TRUE(status.ok()) << status;
+        CheckGeluGradient(a, b, x, out, dtype);
+        if (HasFailure()) return;
+      }
     }
   }
 }
