@@ -11,9 +11,9 @@ namespace kiln {
 // If `value` is node `sum` times the derivative of gelu(x, "tanh") for a loaded x, the
 // node that is x (the load, or its cast to the type of the arithmetic). None otherwise.
 //
-// Models write this derivative in many ways, so its form is not compared. If `value`
-// consists of operations that are analytic functions of `sum` and x, it is evaluated at
-// many points and compared with the derivative. Linear in the body. Pure.
+// Models write this derivative in many ways, so its form is not compared. By its form
+// `value` must be `sum` times an analytic function of x alone; that function is then
+// compared with the derivative at many points. Linear in the body. Pure.
 std::optional<ScalarId> InputOfGeluTanhGradient(
     const std::vector<ScalarNode>& body, ScalarId value, ScalarId sum);
 

@@ -112,9 +112,8 @@ class MatmulSuite : public testing::TestWithParam<MatmulLibraryCase> {
     ForEachIndex(out.sizes(), [&](const std::vector<int64_t>& place) {
       const DueElement sum = Expected(a, b, nullptr, place, 1, 0, "");
       const double due = sum.value * GeluTanhGradient(x.At(place));
-      const double allowed =
-          2 * HalfUlp(dtype) * std::max(1.0, std::abs(due)) +
-          GetParam().gelu_tolerance * std::abs(sum.value);
+      const double allowed = 2 * HalfUlp(dtype) * std::max(1.0, std::abs(due)) +
+                             GetParam().gelu_tolerance * std::abs(sum.value);
       if (!HasFailure()) {
         EXPECT_NEAR(out.At(place), due, allowed)
             << "row " << place[0] << ", column " << place[1] << ", x "
@@ -331,6 +330,40 @@ TEST_P(MatmulSuite, TheGradientOfAGeluIsAFactorOfTheSum) {
         if (HasFailure()) return;
       }
     }
+  }
+}
+
+// Far from 0 the derivative is 0 or 1. A NaN stays one, wherever it comes from.
+TEST_P(MatmulSuite, TheGradientOfAGeluKeepsNaNs) {
+  if (!GetParam().has_gelu_gradient) GTEST_SKIP() << "it has none";
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    SCOPED_TRACE(ShortName(dtype));
+    auto a = Operand::Dense(dtype, {16, 16}, {0, 1});
+    auto b = Operand::Dense(dtype, {16, 16}, {0, 1});
+    auto x = Operand::Dense(dtype, {16, 16}, {0, 1});
+    auto out = Operand::Dense(dtype, {16, 16}, {0, 1});
+    a.FillWith(1);
+    b.FillWith(1);
+    x.FillWith(100);
+    x.Set(0, -100);
+    x.Set(1, kNaN);
+    x.Set(2, 0);
+    a.Set(16, kNaN);       // all of row 1
+    a.Set(32, kInfinity);  // all of row 2
+    const absl::Status status =
+        RunCall({.name = "mm",
+                 .attributes = {{"activation",
+                                 absl::string_view("gelu_tanh_gradient")}}},
+                {&a, &b, &x}, {&out}, *opened_.device, *opened_.externs);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(out.At({0, 0}), 0);
+    EXPECT_TRUE(std::isnan(out.At({0, 1}))) << out.At({0, 1});
+    EXPECT_EQ(out.At({0, 2}), 8);
+    EXPECT_EQ(out.At({0, 3}), 16);
+    EXPECT_TRUE(std::isnan(out.At({1, 3}))) << out.At({1, 3});
+    EXPECT_EQ(out.At({2, 3}), kInfinity);
   }
 }
 
