@@ -13,10 +13,19 @@
 #include "compiler/loop/store_axes.h"
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/hint_bytes.h"
 #include "compiler/schedule/library_epilogue.h"
 
 namespace kiln {
 namespace {
+
+// The gradient of a gelu takes longer in a product than in a pass over it if the result is
+// small, if the product is bound by its multiplications, or if a sum of the result needs
+// a pass anyway, unless the result is far larger than the L2 cache. Measured on an H100
+// (bench/records/h100_contractions.md).
+constexpr int64_t kDeepestSum = 2048;
+constexpr int64_t kLeastBytes = 12'000'000;
+constexpr int64_t kLeastBytesSummed = 100'000'000;
 
 class EpilogueFuser {
  public:
@@ -94,7 +103,7 @@ class EpilogueFuser {
     if (nest == nullptr || !IsPointwise(*nest)) return false;
     std::optional<Contraction> whole = WithEpilogue(*contraction, *nest);
     std::string ground;
-    if (!whole.has_value() || !IsAllowed(*contraction, *whole) ||
+    if (!whole.has_value() || !IsAllowed(*contraction, *whole, to) ||
         !LibraryTakes(*whole, program_.buffers, program_.shapes, target_,
                       ground) ||
         IsOverwrittenBetween(*contraction, at, to)) {
@@ -120,17 +129,37 @@ class EpilogueFuser {
 
   // Whether a library should do the epilogue. A matrix is not added to a product: that
   // costs as much as in a kernel of ours, which can be fused with other nests.
-  bool IsAllowed(const Contraction& before, const Contraction& after) const {
+  bool IsAllowed(const Contraction& before, const Contraction& after,
+                 size_t to) const {
     const auto had =
                    LibraryEpilogueOf(before, program_.buffers, program_.shapes),
                has =
                    LibraryEpilogueOf(after, program_.buffers, program_.shapes);
     if (!had.has_value() || !has.has_value()) return false;
+    if (has->gelu_input.has_value()) return IsGeluGradientFaster(after, to);
     if (!has->bias.has_value() || had->bias.has_value()) return true;
     if (after.form == Contraction::Form::kConvolution)
       return target_.kind == TargetKind::kCpu || EpilogueOnCudnn(after);
     const DimVector& strides = has->bias->strides;
     return !after.is_batched() && strides[0].Is(0);
+  }
+
+  // `to`: the step of the nest, whose result is now that of the contraction.
+  bool IsGeluGradientFaster(const Contraction& after, size_t to) const {
+    const View& result = after.result().view;
+    const SymExpr& depth = after.extents.back();
+    if (!depth.is_constant() || depth.constant() > kDeepestSum) return false;
+    bool summed = false;
+    for (size_t s = to + 1; s < steps_.size(); ++s) {
+      if (!steps_[s].has_value() ||
+          !std::holds_alternative<LoopNest>(*steps_[s]))
+        continue;
+      VisitStepBuffers(*steps_[s], [&](BufferId b, bool writes) {
+        summed = summed || (b == result.buffer && !writes);
+      });
+    }
+    return HintBytes(result, program_.shapes) >=
+           (summed ? kLeastBytesSummed : kLeastBytes);
   }
 
   // Whether the library computes it in one kernel. cuDNN does so if the epilogue ends

@@ -18,8 +18,9 @@ class TanhGelus(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.second = nn.Linear(64, 256), nn.Linear(256, 512)
-        self.last = nn.Linear(512, 64)
+        self.first = nn.Linear(64, 2048, bias=False)
+        self.second = nn.Linear(2048, 2048, bias=False)
+        self.last = nn.Linear(2048, 64)
 
     def forward(self, x):
         y = self.second(F.gelu(self.first(x), approximate="tanh"))
@@ -46,7 +47,7 @@ def fused_calls(model, x):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])
-@pytest.mark.parametrize("rows", [(4, 96), (1, 2), (3, 333)])
+@pytest.mark.parametrize("rows", [(4, 1024), (3, 1333)])
 def test_both_products_have_it_and_the_error_is_no_larger(dtype, rows):
     torch.manual_seed(0)
     model = TanhGelus().cuda().to(dtype)
@@ -63,13 +64,14 @@ def test_both_products_have_it_and_the_error_is_no_larger(dtype, rows):
 
 def test_float32_keeps_its_exact_tanh():
     model = TanhGelus().cuda()
-    assert fused_calls(model, torch.randn(4, 96, 64, device="cuda")) == []
+    assert fused_calls(model, torch.randn(4, 1024, 64, device="cuda")) == []
 
 
-def test_a_hidden_size_that_is_no_vector_is_a_kernels():
-    model = nn.Sequential(nn.Linear(64, 252), nn.GELU("tanh"), nn.Linear(252, 64))
-    model = model.cuda().bfloat16()
-    x = torch.randn(4, 96, 64, device="cuda", dtype=torch.bfloat16)
+@pytest.mark.parametrize("hidden, bias", [(2052, False), (2048, True)], ids=["odd", "summed"])
+def test_what_is_no_vector_or_is_summed_is_a_kernels(hidden, bias):
+    first = nn.Linear(64, hidden, bias=bias)
+    model = nn.Sequential(first, nn.GELU("tanh"), nn.Linear(hidden, 64)).cuda().bfloat16()
+    x = torch.randn(4, 1024, 64, device="cuda", dtype=torch.bfloat16)
     assert fused_calls(model, x) == []
     torch.testing.assert_close(
         gradients(model, x, compiled=True), gradients(model, x), rtol=3e-2, atol=3e-2

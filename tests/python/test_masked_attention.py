@@ -58,3 +58,28 @@ def test_a_layer_over_padded_sequences_trains():
 def test_attention_to_no_keys_is_zero():
     q, k = torch.randn(2, 2, 3, 8), torch.randn(2, 2, 0, 8)
     assert_as_eager(lambda q, k: F.scaled_dot_product_attention(q, k, k), q, k)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("kind", ["bool", "infinity", "all rows of a sequence"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+def test_on_a_gpu_such_a_row_is_what_eager_mode_makes_of_it(dtype, kind):
+    """There it depends on the library: a number, 0 or NaN."""
+    inputs = [torch.randn(2, 4, 64, 64, device="cuda", dtype=dtype) for _ in range(4)]
+    mask = torch.rand(2, 1, 64, 64, device="cuda") > 0.3
+    mask[..., 0], mask[:, :, 3] = True, False
+    if kind == "infinity":
+        mask = torch.zeros(mask.shape, device="cuda", dtype=dtype).masked_fill(~mask, -math.inf)
+    elif kind == "all rows of a sequence":
+        mask = torch.tensor([False, True], device="cuda").view(2, 1, 1, 1).expand(2, 1, 1, 64)
+
+    def results(attend):
+        *given, gradient = (x.detach().clone().requires_grad_() for x in inputs)
+        y = attend(*given)
+        return [y.detach(), *torch.autograd.grad(y, given, gradient)]
+
+    def attend(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, mask)
+
+    due, got = results(attend), results(torch.compile(attend, backend="kiln", fullgraph=True))
+    torch.testing.assert_close(got, due, rtol=1e-3, atol=1e-3, equal_nan=True)

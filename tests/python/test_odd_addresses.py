@@ -53,7 +53,7 @@ CASES = {
     "attention": (F.scaled_dot_product_attention, [(2, 4, 64, 64)] * 3),
     "gelu gradient": (
         lambda g, w, x: torch.ops.aten.gelu_backward(g @ w, x, approximate="tanh"),
-        [(64, 128), (128, 256), (64, 256)],
+        [(4096, 128), (128, 2048), (4096, 2048)],
     ),
 }
 
