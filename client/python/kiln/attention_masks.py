@@ -2,9 +2,13 @@
 
 ``scaled_dot_product_attention`` takes a mask whose last dimension is stretched (stride 0) apart into
 float32 products: no fused operator of a GPU has it. Transformers makes such masks while Dynamo traces
-(a row of trues, expanded). Laid out row by row they stay whole."""
+(a row of trues, expanded). With such a boolean mask a query sees all keys or none: the attention goes
+without a mask, and rows that see none are 0, as those products have it. A mask that is added is laid
+out row by row."""
 
 from __future__ import annotations
+
+import operator
 
 import torch
 import torch.nn.functional as F
@@ -26,12 +30,26 @@ def _has_stretched_mask(node: fx.Node) -> bool:
     return value.stride(-1) == 0 and not value.requires_grad
 
 
+def _drop_mask(node: fx.Node, mask: fx.Node) -> None:
+    """Of an attention whose queries see all keys or none."""
+    graph = node.graph
+    with graph.inserting_after(node):
+        seen = graph.call_function(operator.getitem, (mask, (Ellipsis, slice(None, 1))))
+    with graph.inserting_after(seen):
+        result = graph.call_function(torch.where, (seen, node, 0))
+    result.meta = dict(node.meta)
+    node.replace_all_uses_with(result, delete_user_cb=lambda user: user is not result)
+    node.replace_input_with(mask, None)
+
+
 def lay_out_masks(module: fx.GraphModule) -> None:
-    """Of the module as Dynamo traced it: each mask on a GPU whose last dimension is stretched is copied row
-    by row before its attention."""
+    """Rewrites the attention of a module, as Dynamo traced it, that has a stretched mask on a GPU."""
     stretched = [node for node in module.graph.nodes if _has_stretched_mask(node)]
     for node in stretched:
         mask = _mask_of(node)
+        if mask.meta["example_value"].dtype == torch.bool:
+            _drop_mask(node, mask)
+            continue
         with module.graph.inserting_before(node):
             rows = module.graph.call_method("contiguous", (mask,))
         node.replace_input_with(mask, rows)
