@@ -34,6 +34,21 @@ TEST(GraphBuilder, ATensorWithoutStridesIsContiguous) {
   EXPECT_EQ(x.strides(1).value(), 1);
 }
 
+// On a GPU what nobody said is what kernels load at once.
+TEST(GraphBuilder, AnInputsAlignmentIsThatOfItsDeviceUnlessItIsGiven) {
+  for (const bool cuda : {false, true}) {
+    GraphBuilder g("alignment",
+                   cuda ? wire::DEVICE_TYPE_CUDA : wire::DEVICE_TYPE_CPU);
+    const TensorSpec spec = {DType::kFloat32, {2}};
+    g.Output(g.Node("aten.add.Tensor",
+                    {g.Input("x", spec), g.Input("y", spec, 4)}, spec));
+    const auto graph = g.Build();
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    EXPECT_EQ(graph->inputs(0).alignment_bytes(), cuda ? 16u : 0u);
+    EXPECT_EQ(graph->inputs(1).alignment_bytes(), 4u);
+  }
+}
+
 TEST(GraphBuilder, ValuesCountInputsThenConstantsThenResults) {
   GraphBuilder g("order");
   const Value x = g.Input("x", {DType::kFloat32, {2}});
