@@ -156,7 +156,7 @@ class GraphImporter {
     uint32_t alignment = wire.alignment_bytes();
     if ((alignment & (alignment - 1)) != 0 || alignment > 4096) {
       return Malformed(absl::StrCat("alignment of ", alignment,
-                                    " bytes, expected a power of two"));
+                                    " bytes, expected a power of two up to 4096"));
     }
     if (alignment == 0) {
       alignment = static_cast<uint32_t>(SizeInBytes(meta.dtype));

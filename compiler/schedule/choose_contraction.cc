@@ -85,17 +85,17 @@ constexpr int64_t kTiny = 32;
 // The same on a CPU.
 constexpr int64_t kMostOnCpu = 1;
 constexpr int64_t kMostOthersOnCpu = 2048;
-// Multiplications that a call of a library is not worth: Inductor's rule for a CPU
-// has no bound, since there it is off unless a program asks for it.
+// A library call is not worth its cost for so few multiplications. Inductor's rule for
+// a CPU has no such bound, since it is off unless a program asks for it.
 constexpr int64_t kFewTerms = 512;
 
-// Whether a product is bound by memory, and what tells.
+// Whether a product is bound by memory, and why.
 struct Bound {
   bool by_memory = false;
   absl::string_view ground;
 };
 
-// Of a product, where they are known.
+// The sizes of a product, as far as they are known.
 struct Sizes {
   int64_t batch = 0;  // 0: none, or one that may change
   int64_t m = 0, n = 0, k = 0;

@@ -38,7 +38,8 @@ class CpuExterns final : public ExternLibrary {
     }
     const auto* product = std::get_if<MatmulProblem>(&problem);
     if (product != nullptr && product->has_gelu_input) {
-      return PreparePlainMatmul(*product, device_->threads());  // says so
+      // It refuses them with an error that names the call.
+      return PreparePlainMatmul(*product, device_->threads());
     }
     const DType dtype =
         std::visit([](const auto& p) { return p.dtype; }, problem);

@@ -17,8 +17,8 @@ namespace {
 // What an algorithm may ask for: 32 MiB is NVIDIA's advice for sm_90.
 constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
 
-// Alignments that algorithms are chosen for, the best first. The addresses of a
-// call say which one serves it.
+// If all addresses of a call are multiples of this, it takes the algorithm that was
+// chosen for aligned matrices.
 constexpr uint32_t kWideAlignment = 16;
 
 std::optional<int> CudaType(DType dtype) {
@@ -71,10 +71,10 @@ uint32_t ReductionSchemes(const MatmulProblem& p) {
                    kLtReduceInOutputType;
 }
 
-// How many of the heuristic's algorithms one may be named of.
+// A named algorithm is looked for among this many of the heuristic's.
 constexpr int kMostAlgorithms = 64;
 
-// What tells an algorithm from another, in the order of its name.
+// The attributes that tell algorithms apart, in the order of their names.
 struct LtConfigWord {
   absl::string_view name;
   int attribute;

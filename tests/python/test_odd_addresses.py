@@ -11,7 +11,8 @@ DEVICES = ["cpu", pytest.param("cuda", marks=CUDA)]
 @pytest.fixture(autouse=True)
 def full_precision(monkeypatch):
     """Eager mode's convolutions round their factors to TF32 unless told not to."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    if torch.cuda.is_available():
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
 def placed(shape, device, dtype=torch.float32, offset=1):
