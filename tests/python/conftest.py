@@ -192,3 +192,10 @@ def refused_options(monkeypatch):
     loose = config.OPTIONS["max_fusion_size"]._replace(most=1 << 20)
     monkeypatch.setitem(config.OPTIONS, "max_fusion_size", loose)
     return {"max_fusion_size": 100000}
+
+
+@pytest.fixture
+def full_precision(monkeypatch):
+    """Eager mode's convolutions on a GPU round their factors to TF32 unless told not to."""
+    if torch.cuda.is_available():
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)

@@ -14,15 +14,12 @@ from model_zoo import Case, zoo
 from optimizers import FOREACH, SHAPES, assert_a_step_is_few_launches
 from training import assert_infers_alike, assert_trains_alike, outcome
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"),
+    pytest.mark.usefixtures("full_precision"),
+]
 
 ZOO = zoo()
-
-
-@pytest.fixture(autouse=True)
-def full_precision(monkeypatch):
-    """Eager mode's convolutions round their factors to TF32 unless told not to."""
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
 def placed(case, dtype=torch.float32, device="cuda"):

@@ -4,15 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+pytestmark = pytest.mark.usefixtures("full_precision")
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 DEVICES = ["cpu", pytest.param("cuda", marks=CUDA)]
-
-
-@pytest.fixture(autouse=True)
-def full_precision(monkeypatch):
-    """Eager mode's convolutions round their factors to TF32 unless told not to."""
-    if torch.cuda.is_available():
-        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
 
 
 def placed(shape, device, dtype=torch.float32, offset=1):
