@@ -16,6 +16,9 @@ struct ArtifactOptions {
   int64_t persistent_max_row = 0;
   // Reductions of fewer elements become expressions; 1: none does. 1 to 64.
   int unroll_reductions_threshold = 8;
+  // Long reductions with few results may be computed in parts, whose results another
+  // step or the last block combines. Faster, other roundings of sums.
+  bool split_reductions = true;
   // Library calls may round products so. More speed, fewer bits.
   bool allow_tf32 = false;
   bool allow_tf32_convolution = false;  // the same, of convolutions

@@ -41,6 +41,7 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
     options.artifact.unroll_reductions_threshold =
         static_cast<int>(from.unroll_reductions_threshold());
   }
+  options.artifact.split_reductions = !from.no_split_reductions();
   options.artifact.deterministic = from.deterministic();
   options.artifact.convolution_deterministic = from.convolution_deterministic();
   options.artifact.emulate_precision_casts = from.emulate_precision_casts();

@@ -50,7 +50,8 @@ class RemedyFinder {
     }
     for (const SymExpr& e : c.extents)
       if (program_.shapes.Hint(e) == 0) return false;
-    return ChooseContraction(c, program_.buffers, program_.shapes, target_)
+    // The options that ChooseContraction reads do not matter for products.
+    return ChooseContraction(c, program_.buffers, program_.shapes, target_, {})
                .by == ComputedBy::kLibrary;
   }
 

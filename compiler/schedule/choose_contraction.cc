@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "compiler/graph/attention_choice.h"
+#include "compiler/schedule/candidate_limits.h"
 #include "compiler/schedule/compute_ways.h"
 #include "compiler/schedule/contraction_loops.h"
 #include "compiler/schedule/hint_bytes.h"
@@ -174,12 +175,12 @@ double LibraryNs(const Contraction& c, const ShapeEnv& shapes,
 double PriceOf(absl::Span<const LoopNest> nests,
                const std::vector<Buffer>& buffers,
                absl::Span<const Buffer> more, const ShapeEnv& shapes,
-               const Target& target) {
+               const Target& target, const ArtifactOptions& options) {
   LoopProgram alone;
   alone.shapes = shapes;
   alone.buffers = buffers;
   alone.buffers.insert(alone.buffers.end(), more.begin(), more.end());
-  NestPricer pricer(alone, target);
+  NestPricer pricer(alone, target, LimitsOf(options));
   double ns = 0;
   for (const LoopNest& nest : nests) ns += pricer.PriceOf(nest);
   return ns;
@@ -190,13 +191,15 @@ double PriceOf(absl::Span<const LoopNest> nests,
 std::optional<WindowLoops> CheaperLoops(const Contraction& c,
                                         const std::vector<Buffer>& buffers,
                                         const ShapeEnv& shapes,
-                                        const Target& target, bool& found) {
+                                        const Target& target,
+                                        const ArtifactOptions& options,
+                                        bool& found) {
   found = false;
   if (target.kind == TargetKind::kCpu) return std::nullopt;
   std::optional<WindowLoops> loops = WindowLoopsOf(c, buffers, shapes);
   if (!loops.has_value()) return std::nullopt;
   found = true;
-  if (PriceOf(loops->nests, buffers, loops->buffers, shapes, target) >=
+  if (PriceOf(loops->nests, buffers, loops->buffers, shapes, target, options) >=
       LibraryNs(c, shapes, target)) {
     return std::nullopt;
   }
@@ -223,7 +226,8 @@ bool MayTakeTensorCores(const Contraction& c, const Sizes& sizes,
 // which writes large results more slowly than memory takes them.
 bool WritesFasterThanLibrary(const Contraction& c,
                              const std::vector<Buffer>& buffers,
-                             const ShapeEnv& shapes, const Target& target) {
+                             const ShapeEnv& shapes, const Target& target,
+                             const ArtifactOptions& options) {
   const std::optional<Sizes> sizes = SizesOf(c);
   // Of batches its kernels are faster: 64 x 512 x 512 x 32 takes 19 us, ours 21.
   if (!sizes.has_value() || c.is_batched() ||
@@ -241,7 +245,8 @@ bool WritesFasterThanLibrary(const Contraction& c,
       kLaunchNs + std::max(bytes / target.memory_bytes_per_ns,
                            results * kShortSumNs * kMultiprocessors /
                                target.multiprocessors);
-  return PriceOf(absl::MakeConstSpan(&*nest, 1), buffers, {}, shapes, target) +
+  return PriceOf(absl::MakeConstSpan(&*nest, 1), buffers, {}, shapes, target,
+                 options) +
              kLeastSavedNs <
          library_ns;
 }
@@ -340,12 +345,13 @@ bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
 ContractionChoice ChooseContraction(const Contraction& c,
                                     const std::vector<Buffer>& buffers,
                                     const ShapeEnv& shapes,
-                                    const Target& target) {
+                                    const Target& target,
+                                    const ArtifactOptions& options) {
   std::string library;
   const bool taken = LibraryTakes(c, buffers, shapes, target, library);
   if (c.form != Contraction::Form::kProduct) {
     bool found = false;
-    if (CheaperLoops(c, buffers, shapes, target, found).has_value())
+    if (CheaperLoops(c, buffers, shapes, target, options, found).has_value())
       return {ComputedBy::kLoops, "own loops, a window for each channel"};
     return {
         ComputedBy::kLibrary,
@@ -354,7 +360,7 @@ ContractionChoice ChooseContraction(const Contraction& c,
   }
   Bound bound = BoundOf(c, target);
   if (taken && !bound.by_memory &&
-      WritesFasterThanLibrary(c, buffers, shapes, target)) {
+      WritesFasterThanLibrary(c, buffers, shapes, target, options)) {
     bound = {true, "a short sum on tensor cores, bound by its result"};
   }
   if (taken && !bound.by_memory)
@@ -415,8 +421,8 @@ int64_t ChooseContractions(LoopProgram& program, const Target& target,
       steps.push_back(std::move(step));
       continue;
     }
-    const DecidedChoice decided =
-        DecideContraction(*c, program.buffers, program.shapes, target, tuning);
+    const DecidedChoice decided = DecideContraction(
+        *c, program.buffers, program.shapes, target, options, tuning);
     const ContractionChoice& choice = decided.choice;
     Note(decided, program, *c);
     if (choice.by == ComputedBy::kLibrary) {
@@ -458,7 +464,7 @@ std::vector<std::string> ExplainContractions(const LoopProgram& program,
     const auto* c = std::get_if<Contraction>(&step);
     if (c == nullptr) continue;
     ContractionChoice choice =
-        ChooseContraction(*c, program.buffers, program.shapes, target);
+        ChooseContraction(*c, program.buffers, program.shapes, target, options);
     // A step that loops would be by the rules is a decision's.
     if (choice.by == ComputedBy::kLoops)
       LibraryTakes(*c, program.buffers, program.shapes, target, choice.ground);

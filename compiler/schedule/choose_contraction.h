@@ -49,7 +49,8 @@ struct ContractionChoice {
 ContractionChoice ChooseContraction(const Contraction& contraction,
                                     const std::vector<Buffer>& buffers,
                                     const ShapeEnv& shapes,
-                                    const Target& target);
+                                    const Target& target,
+                                    const ArtifactOptions& options);
 
 // Whether an attention is one that cuDNN computes, by the one place that decides between
 // it and all else (graph/attention_choice.h). Flash kernels have all of those too.

@@ -17,7 +17,7 @@ absl::StatusOr<VariantChoice> ChooseVariant(const LoopNest& nest,
                                             const ChoiceOptions& options) {
   ASSIGN_OR_RETURN(
       const ConfigSpace space,
-      ConfigSpace::Of(nest, buffers, shapes, target, options.max_row));
+      ConfigSpace::Of(nest, buffers, shapes, target, options.limits));
   VariantChoice choice;
   choice.config =
       options.tuning == nullptr ? space.cheapest() : space.preferred();

@@ -30,7 +30,7 @@ struct VariantChoice {
 };
 
 struct ChoiceOptions {
-  int64_t max_row = 0;  // see CandidatesFor
+  CandidateLimits limits;
   // Decisions in force. If null, only the price decides. Fusion needs that, because it may
   // depend neither on measurements nor on the length of code.
   const TuningTable* tuning = nullptr;

@@ -14,12 +14,12 @@ constexpr int kColumnsAlone = 128;
 
 // `v` with the loads of one step or of several together, and its columns, which have
 // `blocks` blocks, shared by some blocks or by none.
-void AddWithParts(const NestCosts& costs, CudaColumns v, int64_t blocks,
-                  std::vector<KernelVariant>& out) {
+void AddWithParts(const NestCosts& costs, bool split, CudaColumns v,
+                  int64_t blocks, std::vector<KernelVariant>& out) {
   const int64_t steps = CeilDivide(costs.reduced(), v.down);
   v.unroll = steps >= 4 ? 4 : 1;
   int before = 1;
-  if (costs.MaySplit()) {
+  if (split && costs.MaySplit()) {
     for (const int blocks_each : {1, 3}) {
       v.parts = PartsFor(costs, blocks, costs.reduced(),
                          int64_t{v.down} * v.unroll, blocks_each);
@@ -56,7 +56,7 @@ bool RowsAlignInTurn(const NestCosts& costs, int vector) {
 }
 
 // Columns of rows that are no multiple of `widest`, or of half of it.
-void AddPeeled(const NestCosts& costs, int widest,
+void AddPeeled(const NestCosts& costs, bool split, int widest,
                std::vector<KernelVariant>& out) {
   const int64_t row = costs.extent(costs.facts().num_outer - 1);
   if (!costs.MaySplit()) return;
@@ -72,7 +72,7 @@ void AddPeeled(const NestCosts& costs, int widest,
         const int down = threads / across;
         if (down < vector || down > PowerOfTwoAtLeast(costs.reduced()))
           continue;
-        AddWithParts(costs, {vector, across, down, 1, 1, 1},
+        AddWithParts(costs, split, {vector, across, down, 1, 1, 1},
                      costs.outer() / row * CeilDivide(row, columns), out);
       }
     }
@@ -81,7 +81,8 @@ void AddPeeled(const NestCosts& costs, int widest,
 
 }  // namespace
 
-void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
+void AddColumns(const NestCosts& costs, bool split,
+                std::vector<KernelVariant>& out) {
   const uint32_t outer = costs.facts().num_outer;
   if (outer == 0) return;
   const int widest = costs.WidestVector(outer - 1);
@@ -99,7 +100,7 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
         const int down = static_cast<int>(std::min<int64_t>(
             threads / across, PowerOfTwoAtLeast(costs.reduced())));
         if (down * across < threads / 2) continue;
-        AddWithParts(costs, {vector, across, down, 1, 1},
+        AddWithParts(costs, split, {vector, across, down, 1, 1},
                      CeilDivide(groups, across), out);
       }
     }
@@ -109,7 +110,7 @@ void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out) {
     for (int vector = plain; vector > 1; vector /= 2)
       out.push_back(CudaColumns{vector, kColumnsAlone, 1, 1, 1});
   }
-  if (plain < widest) AddPeeled(costs, widest, out);
+  if (plain < widest) AddPeeled(costs, split, widest, out);
 }
 
 }  // namespace kiln

@@ -10,8 +10,10 @@
 
 namespace kiln {
 
-// Appends those of a nest with a reduction and without a scan to `out`.
-void AddColumns(const NestCosts& costs, std::vector<KernelVariant>& out);
+// Appends those of a nest with a reduction and without a scan to `out`. `split` is that
+// of CandidateLimits.
+void AddColumns(const NestCosts& costs, bool split,
+                std::vector<KernelVariant>& out);
 
 }  // namespace kiln
 

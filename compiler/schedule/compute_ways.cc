@@ -84,7 +84,8 @@ bool HasKeysInAllRows(const Attention& a) {
 DecidedChoice DecideStep(const LoopStep& step, const LoopProgram& program,
                          const Target& target, const ArtifactOptions& options) {
   if (const auto* c = std::get_if<Contraction>(&step))
-    return DecideContraction(*c, program.buffers, program.shapes, target, {});
+    return DecideContraction(*c, program.buffers, program.shapes, target,
+                             options, {});
   if (const auto* attention = std::get_if<Attention>(&step)) {
     return DecideAttention(*attention, program.buffers, program.shapes, target,
                            options, {});
@@ -97,8 +98,10 @@ DecidedChoice DecideStep(const LoopStep& step, const LoopProgram& program,
 DecidedChoice DecideContraction(const Contraction& c,
                                 const std::vector<Buffer>& buffers,
                                 const ShapeEnv& shapes, const Target& target,
+                                const ArtifactOptions& options,
                                 const TuningTable& tuning) {
-  ContractionChoice choice = ChooseContraction(c, buffers, shapes, target);
+  ContractionChoice choice =
+      ChooseContraction(c, buffers, shapes, target, options);
   std::string library;
   if (target.kind != TargetKind::kCuda ||
       !LibraryTakes(c, buffers, shapes, target, library) ||

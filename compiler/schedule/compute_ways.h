@@ -39,6 +39,7 @@ struct DecidedChoice {
 DecidedChoice DecideContraction(const Contraction& contraction,
                                 const std::vector<Buffer>& buffers,
                                 const ShapeEnv& shapes, const Target& target,
+                                const ArtifactOptions& options,
                                 const TuningTable& tuning);
 
 // The same of ChooseAttentionStep. There is a choice where it takes cuDNN and the options

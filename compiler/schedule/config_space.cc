@@ -67,17 +67,15 @@ absl::StatusOr<ConfigSpace> ConfigSpace::Of(const LoopNest& nest,
                                             const std::vector<Buffer>& buffers,
                                             const ShapeEnv& shapes,
                                             const Target& target,
-                                            int64_t max_row) {
+                                            const CandidateLimits& limits) {
   ASSIGN_OR_RETURN(NestFacts facts, FactsOf(nest, buffers, shapes));
-  ConfigSpace space(nest, buffers, shapes, target, std::move(facts));
-  space.Add(NestCosts(nest, space.facts_, buffers, shapes, target), max_row,
-            false);
+  ConfigSpace space(nest, buffers, shapes, target, std::move(facts), limits);
+  space.Add(NestCosts(nest, space.facts_, buffers, shapes, target), false);
   const std::optional<LoopNest> form =
       target.kind == TargetKind::kCuda ? OnePassForm(nest) : std::nullopt;
   if (form.has_value()) {
     ASSIGN_OR_RETURN(const NestFacts of_form, FactsOf(*form, buffers, shapes));
-    space.Add(NestCosts(*form, of_form, buffers, shapes, target), max_row,
-              true);
+    space.Add(NestCosts(*form, of_form, buffers, shapes, target), true);
   }
   if (space.configs_.empty()) {
     space.configs_.push_back({.variant = Unmapped{}, .price = {.fits = false}});
@@ -105,8 +103,8 @@ size_t ConfigSpace::ShortestNearTie() const {
   return shortest;
 }
 
-void ConfigSpace::Add(const NestCosts& costs, int64_t max_row, bool one_pass) {
-  for (KernelVariant& variant : CandidatesFor(costs, max_row)) {
+void ConfigSpace::Add(const NestCosts& costs, bool one_pass) {
+  for (KernelVariant& variant : CandidatesFor(costs, limits_)) {
     SetBlocks(costs, variant);
     const Price price = costs.PriceOf(variant);
     SetAlone(price, variant);
@@ -122,7 +120,7 @@ std::string ConfigSpace::Key() const {
         return config.price.fits && !SameChoice(config, cheapest());
       });
   if (!choice) return "";
-  return TuningKey(nest_, facts_, buffers_, shapes_, target_);
+  return TuningKey(nest_, facts_, buffers_, shapes_, target_, limits_);
 }
 
 std::vector<KernelConfig> ConfigSpace::WorthMeasuring() const {

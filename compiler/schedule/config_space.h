@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler/config/target.h"
+#include "compiler/schedule/candidate_limits.h"
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/kernel_variant.h"
 
@@ -38,13 +39,12 @@ class ConfigSpace {
   // All configurations of `nest` with their prices. The nest's addresses must be flat,
   // and its axes merged and in their final order. All arguments must outlive the space.
   //
-  //   max_row  see CandidatesFor
-  //
   // Errors: of FactsOf.
   static absl::StatusOr<ConfigSpace> Of(const LoopNest& nest,
                                         const std::vector<Buffer>& buffers,
                                         const ShapeEnv& shapes,
-                                        const Target& target, int64_t max_row);
+                                        const Target& target,
+                                        const CandidateLimits& limits);
 
   // In the order of CandidatesFor; those of the one-pass form come last. Never empty: a
   // nest without candidates has one configuration, Unmapped, which does not fit.
@@ -72,14 +72,16 @@ class ConfigSpace {
 
  private:
   ConfigSpace(const LoopNest& nest, const std::vector<Buffer>& buffers,
-              const ShapeEnv& shapes, const Target& target, NestFacts facts)
+              const ShapeEnv& shapes, const Target& target, NestFacts facts,
+              const CandidateLimits& limits)
       : nest_(nest),
         buffers_(buffers),
         shapes_(shapes),
         target_(target),
-        facts_(std::move(facts)) {}
+        facts_(std::move(facts)),
+        limits_(limits) {}
 
-  void Add(const NestCosts& costs, int64_t max_row, bool one_pass);
+  void Add(const NestCosts& costs, bool one_pass);
   size_t ShortestNearTie() const;  // the index of the preferred one
 
   const LoopNest& nest_;
@@ -87,6 +89,7 @@ class ConfigSpace {
   const ShapeEnv& shapes_;
   const Target& target_;
   const NestFacts facts_;
+  const CandidateLimits limits_;
   std::vector<KernelConfig> configs_;
   size_t cheapest_ = 0;
   size_t preferred_ = 0;

@@ -120,7 +120,7 @@ bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
 }
 
 void Fuser::FuseColumnSums() {
-  if (target_.kind != TargetKind::kCuda) return;
+  if (target_.kind != TargetKind::kCuda || !options_.kernels.split) return;
   struct Pair {
     int64_t score;
     uint32_t rows, columns;

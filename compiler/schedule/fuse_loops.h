@@ -6,6 +6,7 @@
 
 #include "compiler/config/target.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/candidate_limits.h"
 #include "compiler/schedule/fusion_rules.h"
 
 namespace kiln {
@@ -24,6 +25,9 @@ struct FusionReport {
 
 struct FusionOptions {
   FusionLimits limits;
+  // What kernels may do. Without `split` no sums over rows are computed in stretches
+  // beside other kernels (column_sums.h).
+  CandidateLimits kernels;
   bool explain = false;
 };
 

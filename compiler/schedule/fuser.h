@@ -53,7 +53,7 @@ class Fuser {
       : program_(program),
         target_(target),
         options_(options),
-        pricer_(program, target),
+        pricer_(program, target, options.kernels),
         dependencies_(program.steps, program.buffers.size()),
         users_(program.buffers.size()),
         private_(program.buffers.size()) {}

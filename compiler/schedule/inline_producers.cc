@@ -65,7 +65,7 @@ class Inliner {
         target_(target),
         options_(options),
         limits_(options.limits),
-        pricer_(program, target),
+        pricer_(program, target, options.kernels),
         uses_(program.buffers.size()),
         touched_(program.buffers.size()),
         producers_(program.buffers.size()) {}

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/config/target.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/candidate_limits.h"
 
 namespace kiln {
 
@@ -28,6 +29,7 @@ struct InlineLimits {
 
 struct InlineOptions {
   InlineLimits limits;
+  CandidateLimits kernels;  // what they may do
   bool explain = false;
 };
 

@@ -81,10 +81,11 @@ int64_t LoadedWords(const LoopNest& nest, const std::vector<Buffer>& buffers,
 // The price of the nest as a kernel; infinite if it cannot be one, or if it needs too
 // many registers.
 double PriceOf(const LoopNest& nest, const std::vector<Buffer>& buffers,
-               const ShapeEnv& shapes, const Target& target) {
+               const ShapeEnv& shapes, const Target& target,
+               const CandidateLimits& limits) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   const absl::StatusOr<VariantChoice> choice =
-      ChooseVariant(nest, buffers, shapes, target, {});
+      ChooseVariant(nest, buffers, shapes, target, {.limits = limits});
   if (!choice.ok() || !choice->config.price.fits) return kNone;
   if (HasReduction(nest)) return choice->config.price.ns;
   const auto* points = std::get_if<CudaPoints>(&choice->config.variant);
@@ -189,7 +190,8 @@ LoopNest JamAxis(const LoopNest& nest, uint32_t axis, int64_t count,
 }
 
 bool JamWindows(LoopNest& nest, const std::vector<Buffer>& buffers,
-                const ShapeEnv& shapes, const Target& target) {
+                const ShapeEnv& shapes, const Target& target,
+                const CandidateLimits& limits) {
   if (target.kind != TargetKind::kCuda || nest.axes.size() < 2 ||
       !IsWindow(nest)) {
     return false;
@@ -198,7 +200,8 @@ bool JamWindows(LoopNest& nest, const std::vector<Buffer>& buffers,
                                           ? std::vector<int64_t>{2, 4, 7, 8, 14}
                                           : std::vector<int64_t>{2, 4};
   const uint32_t outer = NumOuterAxes(nest);
-  double least = PriceOf(nest, buffers, shapes, target) * (1 - kSavedTime);
+  double least =
+      PriceOf(nest, buffers, shapes, target, limits) * (1 - kSavedTime);
   if (least == std::numeric_limits<double>::infinity()) return false;
   std::optional<LoopNest> best;
   for (uint32_t axis = 0; axis + 1 < outer; ++axis) {
@@ -213,7 +216,7 @@ bool JamWindows(LoopNest& nest, const std::vector<Buffer>& buffers,
           (1 - kSavedLoads) * double(count * loads)) {
         continue;
       }
-      const double price = PriceOf(jammed, buffers, shapes, target);
+      const double price = PriceOf(jammed, buffers, shapes, target, limits);
       if (!(price < least)) continue;
       least = price;
       best = std::move(jammed);

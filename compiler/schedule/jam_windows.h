@@ -6,6 +6,7 @@
 
 #include "compiler/config/target.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/candidate_limits.h"
 #include "compiler/sym/shape_env.h"
 
 namespace kiln {
@@ -27,7 +28,8 @@ LoopNest JamAxis(const LoopNest& nest, uint32_t axis, int64_t count,
 //
 // Linear in the body for each axis and count.
 bool JamWindows(LoopNest& nest, const std::vector<Buffer>& buffers,
-                const ShapeEnv& shapes, const Target& target);
+                const ShapeEnv& shapes, const Target& target,
+                const CandidateLimits& limits);
 
 }  // namespace kiln
 

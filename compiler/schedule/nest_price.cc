@@ -18,8 +18,9 @@ Buffer FlatBuffer(Buffer buffer) {
   return buffer;
 }
 
-NestPricer::NestPricer(const LoopProgram& program, const Target& target)
-    : program_(program), target_(target) {
+NestPricer::NestPricer(const LoopProgram& program, const Target& target,
+                       const CandidateLimits& limits)
+    : program_(program), target_(target), limits_(limits) {
   for (const Buffer& buffer : program.buffers)
     flat_.push_back(FlatBuffer(buffer));
 }
@@ -37,9 +38,9 @@ double NestPricer::PriceOf(const LoopNest& nest) {
 double NestPricer::PriceOfNew(LoopNest nest) const {
   FlattenAddresses(nest, program_.buffers);
   nest = MergeAxes(OrderAxes(nest, flat_, program_.shapes), program_.shapes);
-  JamWindows(nest, flat_, program_.shapes, target_);
+  JamWindows(nest, flat_, program_.shapes, target_, limits_);
   const absl::StatusOr<VariantChoice> choice =
-      ChooseVariant(nest, flat_, program_.shapes, target_, ChoiceOptions());
+      ChooseVariant(nest, flat_, program_.shapes, target_, {.limits = limits_});
   // If a nest breaks an invariant, the verifier reports it later.
   if (!choice.ok()) return kLaunchNs;
   if (std::holds_alternative<Unmapped>(choice->config.variant) ||

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/config/target.h"
 #include "compiler/loop/loop_nest.h"
+#include "compiler/schedule/candidate_limits.h"
 
 namespace kiln {
 
@@ -36,7 +37,8 @@ class NestPricer {
  public:
   // `program` must outlive this. Its buffers may not change, except that buffers may be
   // added and removed at the end: AddBuffer and DropBuffer report that.
-  NestPricer(const LoopProgram& program, const Target& target);
+  NestPricer(const LoopProgram& program, const Target& target,
+             const CandidateLimits& limits);
 
   // A buffer was added to the program.
   void AddBuffer(const Buffer& buffer) { flat_.push_back(FlatBuffer(buffer)); }
@@ -53,6 +55,7 @@ class NestPricer {
 
   const LoopProgram& program_;
   const Target& target_;
+  const CandidateLimits limits_;
   std::vector<Buffer> flat_;
   absl::flat_hash_map<std::string, double> known_;  // by fingerprint
 };

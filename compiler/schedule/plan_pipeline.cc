@@ -15,6 +15,7 @@
 #include "compiler/loop/split_reductions.h"
 #include "compiler/loop/unroll_reductions.h"
 #include "compiler/schedule/align_contractions.h"
+#include "compiler/schedule/candidate_limits.h"
 #include "compiler/schedule/choose_algorithm.h"
 #include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/choose_variant.h"
@@ -57,7 +58,8 @@ absl::StatusOr<Changed> RunUnrollReductions(LoopProgram& program,
 }
 
 InlineOptions InlineOptionsOf(const PassEnv& env) {
-  return {.limits = {.loops = env.options.artifact.max_fusion_size}};
+  return {.limits = {.loops = env.options.artifact.max_fusion_size},
+          .kernels = LimitsOf(env.options.artifact)};
 }
 
 absl::StatusOr<Changed> RunInlineProducers(LoopProgram& program,
@@ -112,7 +114,8 @@ absl::StatusOr<Changed> RunFuseEpilogues(LoopProgram& program,
 }
 
 FusionOptions FusionOptionsOf(const PassEnv& env) {
-  return {.limits = {.nests = env.options.artifact.max_fusion_size}};
+  return {.limits = {.nests = env.options.artifact.max_fusion_size},
+          .kernels = LimitsOf(env.options.artifact)};
 }
 
 absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
@@ -124,7 +127,10 @@ absl::StatusOr<Changed> RunFuseLoops(LoopProgram& program, const PassEnv& env) {
 // A CUDA kernel shares its reductions among blocks itself (CudaRows.parts).
 absl::StatusOr<Changed> RunSplitReductions(LoopProgram& program,
                                            const PassEnv& env) {
-  if (env.target.kind != TargetKind::kCpu) return Changed::kNo;
+  if (env.target.kind != TargetKind::kCpu ||
+      !env.options.artifact.split_reductions) {
+    return Changed::kNo;
+  }
   return SplitReductions(program) > 0 ? Changed::kYes : Changed::kNo;
 }
 
@@ -206,7 +212,8 @@ absl::StatusOr<Changed> RunJamWindows(KernelPlan& plan, const PassEnv& env) {
   for (PlannedStep& step : plan.steps) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel != nullptr &&
-        JamWindows(kernel->nest, plan.buffers, plan.shapes, env.target))
+        JamWindows(kernel->nest, plan.buffers, plan.shapes, env.target,
+                   LimitsOf(env.options.artifact)))
       ++jammed;
   }
   return Changed::Patterns(jammed);
@@ -216,7 +223,7 @@ absl::StatusOr<VariantChoice> Choose(const PlannedKernel& kernel,
                                      const KernelPlan& plan, const PassEnv& env,
                                      bool explain) {
   return ChooseVariant(kernel.nest, plan.buffers, plan.shapes, env.target,
-                       {.max_row = env.options.artifact.persistent_max_row,
+                       {.limits = LimitsOf(env.options.artifact),
                         .tuning = &env.tuning,
                         .explain = explain});
 }
@@ -366,7 +373,7 @@ absl::StatusOr<ConfigSpace> ConfigsOf(const PlannedKernel& kernel,
                                       const KernelPlan& plan,
                                       const PassEnv& env) {
   return ConfigSpace::Of(kernel.nest, plan.buffers, plan.shapes, env.target,
-                         env.options.artifact.persistent_max_row);
+                         LimitsOf(env.options.artifact));
 }
 
 namespace {

@@ -19,7 +19,8 @@ class KeyWriter {
             const std::vector<Buffer>& buffers, const ShapeEnv& shapes)
       : nest_(nest), facts_(facts), buffers_(buffers), shapes_(shapes) {}
 
-  std::string Digits(const Target& target, bool exact) {
+  std::string Digits(const Target& target, const CandidateLimits& limits,
+                     bool exact) {
     // Raise the version when the same key comes to mean other configurations.
     sha_.AddField("kiln configurations 1").AddField(target.name);
     sha_.AddNumber(nest_.axes.size());
@@ -33,6 +34,8 @@ class KeyWriter {
       Add(store.stretch);
       AddAccess(store.buffer, facts_.store_offset[s]);
     }
+    if (limits.max_row != 0) sha_.AddField("max_row").AddNumber(limits.max_row);
+    if (!limits.split) sha_.AddField("no split");
     return sha_.Finish().Hex().substr(0, kDigestDigits);
   }
 
@@ -117,7 +120,8 @@ DType DTypeOf(const LoopNest& nest, const std::vector<Buffer>& buffers) {
 
 std::string TuningKey(const LoopNest& nest, const NestFacts& facts,
                       const std::vector<Buffer>& buffers,
-                      const ShapeEnv& shapes, const Target& target) {
+                      const ShapeEnv& shapes, const Target& target,
+                      const CandidateLimits& limits) {
   SymExpr outer = 1, reduced = 1;
   for (const Axis& axis : nest.axes) {
     SymExpr& points = axis.reduction ? reduced : outer;
@@ -127,8 +131,9 @@ std::string TuningKey(const LoopNest& nest, const NestFacts& facts,
   return absl::StrCat(
       WorkOf(nest, facts), "/", ShortName(DTypeOf(nest, buffers)), "/2^",
       SizeClass(shapes.Hint(outer)), "x2^", SizeClass(shapes.Hint(reduced)),
-      "/", KeyWriter(nest, facts, buffers, shapes).Digits(target, exact), "/",
-      target.name);
+      "/",
+      KeyWriter(nest, facts, buffers, shapes).Digits(target, limits, exact),
+      "/", target.name);
 }
 
 }  // namespace kiln

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/config/target.h"
+#include "compiler/schedule/candidate_limits.h"
 #include "compiler/schedule/nest_facts.h"
 
 namespace kiln {
@@ -13,7 +14,7 @@ namespace kiln {
 // "reduce/f32/2^12x2^10/5f0c9a31d2b7/sm_90". The kind of work, the dtype of the first
 // load, the numbers of outer and of reduced points as powers of two, and the target are
 // there for people. The digest covers everything that the configurations and their order
-// depend on: operators, dtypes, strides and alignment of addresses, sizes.
+// depend on: operators, dtypes, strides and alignment of addresses, sizes, limits.
 //
 // A size counts as its next power of two and the widest vector that divides it. It
 // counts exactly along reduced axes, and along all axes of a reduction that has so few
@@ -22,7 +23,8 @@ namespace kiln {
 // Pure; equal in every process.
 std::string TuningKey(const LoopNest& nest, const NestFacts& facts,
                       const std::vector<Buffer>& buffers,
-                      const ShapeEnv& shapes, const Target& target);
+                      const ShapeEnv& shapes, const Target& target,
+                      const CandidateLimits& limits);
 
 }  // namespace kiln
 

@@ -179,13 +179,14 @@ void AddHeldRows(const NestCosts& costs, CudaRows v, int64_t most_groups,
 }
 
 // Rows that each pass reads anew.
-void AddLoopedRows(const NestCosts& costs, CudaRows v, int64_t groups,
+void AddLoopedRows(const NestCosts& costs, const CandidateLimits& limits,
+                   CudaRows v, int64_t groups,
                    std::vector<KernelVariant>& out) {
   for (const int unroll : {1, 4}) {
     v.unroll = unroll;
     v.parts = 1;
     out.push_back(v);
-    if (!costs.MaySplit() || v.lanes < 128) continue;
+    if (!limits.split || !costs.MaySplit() || v.lanes < 128) continue;
     const int64_t blocks = CeilDivide(costs.outer(), v.rows);
     for (const int blocks_each : {2, 4, 8}) {
       v.parts =
@@ -219,8 +220,9 @@ void AddClusters(const NestCosts& costs, const Width& width, int64_t longest,
   }
 }
 
-void AddRows(const NestCosts& costs, int64_t max_row,
+void AddRows(const NestCosts& costs, const CandidateLimits& limits,
              std::vector<KernelVariant>& out) {
+  const int64_t max_row = limits.max_row;
   const int64_t longest = LongestRow(costs);
   const bool may_hold =
       (max_row == 0 || longest <= max_row) && longest <= kMostHeldElements;
@@ -243,7 +245,7 @@ void AddRows(const NestCosts& costs, int64_t max_row,
         }
       }
       if (lanes == kWarp || (lanes > kWarp && groups > lanes))
-        AddLoopedRows(costs, v, groups, out);
+        AddLoopedRows(costs, limits, v, groups, out);
     }
   }
 }
@@ -341,7 +343,8 @@ void AddCpu(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
-std::vector<KernelVariant> Unfinished(const NestCosts& costs, int64_t max_row) {
+std::vector<KernelVariant> Unfinished(const NestCosts& costs,
+                                      const CandidateLimits& limits) {
   std::vector<KernelVariant> out;
   if (costs.target().kind == TargetKind::kCpu) {
     AddCpu(costs, out);
@@ -358,8 +361,8 @@ std::vector<KernelVariant> Unfinished(const NestCosts& costs, int64_t max_row) {
     return out;
   }
   if (!facts.has_scan) {
-    AddRows(costs, max_row, out);
-    AddColumns(costs, out);
+    AddRows(costs, limits, out);
+    AddColumns(costs, limits.split, out);
     AddProducts(costs, out);
   }
   if (costs.OnlyReduction(ScalarOp::kSort) != nullptr) {
@@ -381,8 +384,8 @@ std::vector<KernelVariant> Unfinished(const NestCosts& costs, int64_t max_row) {
 }  // namespace
 
 std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
-                                         int64_t max_row) {
-  std::vector<KernelVariant> out = Unfinished(costs, max_row);
+                                         const CandidateLimits& limits) {
+  std::vector<KernelVariant> out = Unfinished(costs, limits);
   for (KernelVariant& variant : out) FinishVariant(costs, variant);
   return out;
 }

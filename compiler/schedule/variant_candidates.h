@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "compiler/schedule/candidate_limits.h"
 #include "compiler/schedule/cost_model.h"
 
 namespace kiln {
@@ -11,12 +12,9 @@ namespace kiln {
 // `blocks` and `alone`, which ConfigSpace sets, have their defaults. At least one; some
 // may not fit (Price.fits).
 //
-//   max_row  how many elements of a row may be kept in registers between passes;
-//            0: as many as fit
-//
 // Pure; a function of sizes (hints where they hold symbols), dtypes and strides.
 std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
-                                         int64_t max_row);
+                                         const CandidateLimits& limits);
 
 }  // namespace kiln
 

@@ -182,6 +182,15 @@ in_place '  buffer b[0-9]+ "buf[0-9]+" own bytes 3296722880 written b[0-9]+ bf16
   --case=seed_linear_and_cel.bwd0 --options=force_shape_pad=1
 in_place '' --case=seed_linear_and_cel.bwd0 --options=force_shape_pad=1,no_inplace_padding=1
 
+# A long sum: blocks share it unless the options forbid it.
+cat > long_sum.ir <<'END'
+graph @long_sum() on cuda(%x: f32[16777216]) -> (%y) {
+  %y = sum(%x)
+}
+END
+expect 0 'float\* p0, float\* p1, unsigned char\* w, unsigned\* counters\) \{$' long_sum.ir --emit=cuda --target=sm_90
+expect 0 'float\* p0, float\* p1\) \{$' long_sum.ir --emit=cuda --target=sm_90 --options=no_split_reductions=1
+
 expect 2 'no_such: there is no such option' padded.ir --options=no_such=1
 expect 2 'force_shape_pad: found "2", expected 0 or 1' padded.ir --options=force_shape_pad=2
 expect 2 'max_fusion_size: found 5000, expected at most 4096' padded.ir --options=max_fusion_size=5000

@@ -201,8 +201,6 @@ def test_a_patch_that_is_wrong_is_told_of_where_it_is_made():
         config.patch(max_fusion_size=0)
     with pytest.raises(TypeError, match="kiln.config.max_fusion_size: found None, expected int"):
         config.patch("max_fusion_size", None)
-    with pytest.raises(NotImplementedError, match="kiln.config.split_reductions"):
-        config.patch({"split_reductions": False})
     for wrong in ("max_fusion_size", 3, None, {3: 4}, ["max_fusion_size"]):
         with pytest.raises(TypeError, match=r"kiln.config.patch: found .*, expected a dict of names"):
             config.patch(wrong)
@@ -235,12 +233,11 @@ def test_an_option_is_not_deleted():
         del config.nonsense
 
 
-def test_what_is_not_built_is_not_offered():
+def test_an_unknown_option_is_told_with_those_that_there_are():
     with pytest.raises(AttributeError) as unknown:
         config.snapshot(foo=1)
     offered = str(unknown.value).partition("expected one of ")[2].split(", ")
     assert offered == sorted(config.OPTIONS)
-    assert not set(offered) & {*config.NOT_BUILT}
 
 
 def test_a_function_under_a_patch_is_compiled_with_it():

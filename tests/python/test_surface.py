@@ -27,14 +27,11 @@ def call(fn, *args, **options):
     return torch.compile(fn, backend="kiln", **options)(*args)
 
 
-def test_an_option_that_is_unknown_or_not_built_is_refused_by_name():
+def test_an_option_that_is_unknown_is_refused_by_name():
     with pytest.raises(AttributeError, match="nonsense"):
         kiln.config.nonsense = 1
     with pytest.raises(AttributeError, match="nonsense"):
         print(kiln.config.nonsense)
-    with pytest.raises(NotImplementedError, match="split_reductions"):
-        kiln.config.split_reductions = False
-    kiln.config.split_reductions = True  # as it is
     with pytest.raises(TypeError, match="max_fusion_size"):
         kiln.config.max_fusion_size = "many"
 
@@ -154,7 +151,6 @@ def test_the_names_of_config_are_its_options():
 
 def test_every_option_is_known_to_type_checkers_with_its_type():
     defaults = {name: option.default for name, option in kiln.config.OPTIONS.items()}
-    defaults |= kiln.config.NOT_BUILT
     known = typing.get_type_hints(kiln.config)
     assert {name: known.get(name) for name in defaults} == {n: type(v) for n, v in defaults.items()}
     assert {name for name, kind in known.items() if kind in (int, bool, str, tuple)} == {*defaults}
@@ -319,7 +315,6 @@ def test_kiln_disable_is_eager_mode_whatever_else_is_set():
         ("max_fusion_size=-1", "KILN_OPTIONS: max_fusion_size: found -1, expected 1 to 4096"),
         ("max_fusion_size=many", "KILN_OPTIONS: max_fusion_size: found 'many', expected a number"),
         ("no_fusion=maybe", "KILN_OPTIONS: no_fusion: found 'maybe', expected 0 or 1"),
-        ("split_reductions=0", "KILN_OPTIONS: split_reductions: False is not built yet"),
         ("no_fusion", "KILN_OPTIONS: found 'no_fusion', expected name=value"),
         ("max_fusion_sise=8", "KILN_OPTIONS: max_fusion_sise: there is no such option; did you mean"),
     ],

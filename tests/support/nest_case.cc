@@ -307,7 +307,7 @@ std::vector<KernelVariant> NestCase::Candidates(const Target& target) const {
   EXPECT_TRUE(facts.ok()) << facts.status();
   if (!facts.ok()) return {};
   const NestCosts costs(kernel.nest, *facts, buffers, shapes, target);
-  std::vector<KernelVariant> all = CandidatesFor(costs, 0);
+  std::vector<KernelVariant> all = CandidatesFor(costs, {});
   const bool cuda = target.kind == TargetKind::kCuda;
   if (cuda && facts->reduced != 0 &&
       costs.OnlyReduction(ScalarOp::kSort) == nullptr &&
@@ -316,7 +316,7 @@ std::vector<KernelVariant> NestCase::Candidates(const Target& target) const {
     // A thread that adds for too long loses digits; no such kernel is chosen.
     if (facts->has_scan || costs.reduced() <= kLongestSerial)
       all.push_back(CudaSerial{.threads = 64});
-    for (KernelVariant variant : CandidatesFor(costs, 0)) {
+    for (KernelVariant variant : CandidatesFor(costs, {})) {
       auto* scans = std::get_if<CudaScans>(&variant);
       auto* columns = std::get_if<CudaColumnScans>(&variant);
       if (columns != nullptr) columns->parts = 3;
@@ -324,7 +324,7 @@ std::vector<KernelVariant> NestCase::Candidates(const Target& target) const {
       if (PartsOf(variant) == 3) all.push_back(variant);
     }
     if (costs.MaySplit()) {
-      for (KernelVariant variant : CandidatesFor(costs, 0)) {
+      for (KernelVariant variant : CandidatesFor(costs, {})) {
         auto* rows = std::get_if<CudaRows>(&variant);
         if (rows != nullptr && rows->held == 0) {
           rows->parts = 3;

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 try:
     from . import config
-except (AttributeError, NotImplementedError, TypeError, ValueError) as error:  # of KILN_OPTIONS
+except (AttributeError, TypeError, ValueError) as error:  # of KILN_OPTIONS
     by_name = sys.argv[0:1] == ["-m"] and "kiln" in sys.orig_argv
     if not by_name and not "".join(sys.argv[0:1]).endswith("/compilectl"):
         raise

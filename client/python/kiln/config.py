@@ -8,7 +8,7 @@
 
 An option is read when a graph is compiled. ``torch.compile(..., options={...})`` sets it for one
 model, ``KILN_OPTIONS="name=value,name=value"`` for a process. Every option is known by name: one
-that is not, or whose pass is not built yet, is refused, never ignored; so is a value out of bounds.
+that is not is refused, never ignored; so is a value out of bounds.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ OPTIONS = {
     ),
     "unroll_reductions_threshold": _Option(
         8, 14, "reductions of fewer elements become expressions; 1: none does", 1, 64
+    ),
+    "split_reductions": _Option(
+        True, 26, "long reductions may be computed in parts, combined afterwards", says_off=True
     ),
     "deterministic": _Option(False, 3, "equal inputs give equal results on every device"),
     "emulate_precision_casts": _Option(False, 7, "round half types after each operator"),
@@ -133,12 +136,6 @@ OF_GRAPHS = tuple(
     name for name in OPTIONS if "cudagraph" in name or "partition" in name
 )
 
-# Known, and refused with any value but the one that says what is done today.
-NOT_BUILT = {
-    "split_reductions": True,
-}
-
-
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 
@@ -160,12 +157,8 @@ def _unknown(where: str, name: str) -> AttributeError:
 
 
 def _checked(name: str, value: object, where: str = "kiln.config.") -> object:
-    """The value to keep. AttributeError, NotImplementedError, TypeError, ValueError that begin with
-    where it was set and the name."""
-    if name in NOT_BUILT:
-        if value != NOT_BUILT[name]:
-            raise NotImplementedError(f"{where}{name}: {value!r} is not built yet")
-        return value
+    """The value to keep. AttributeError, TypeError, ValueError that begin with where it was set and
+    the name."""
     option = OPTIONS.get(name)
     if option is None:
         raise _unknown(where, name)
@@ -194,7 +187,7 @@ def _check_bounds(name: str, option: _Option, value: object) -> None:
 
 
 def _parsed(name: str, text: str) -> object:
-    default = OPTIONS[name].default if name in OPTIONS else NOT_BUILT.get(name)
+    default = OPTIONS[name].default if name in OPTIONS else None
     if isinstance(default, bool):
         if text.lower() not in _BOOLEANS:
             raise ValueError(f"KILN_OPTIONS: {name}: found {text!r}, expected 0 or 1")
@@ -225,6 +218,7 @@ def _from_environment() -> dict[str, object]:
 max_fusion_size: int
 persistent_max_row: int
 unroll_reductions_threshold: int
+split_reductions: bool
 deterministic: bool
 layout_optimization: bool
 emulate_precision_casts: bool
@@ -255,7 +249,6 @@ fuse_linear_cross_entropy: bool
 shape_padding: bool
 comprehensive_padding: bool
 max_autotune: bool
-split_reductions: bool
 trace: str
 
 
@@ -338,7 +331,7 @@ class patch(contextlib.ContextDecorator):
     blocks, also within each other. Of an ``async def`` they hold while its body is run, awaits
     too; of a generator from its first item until it ends or is closed, also between the items.
 
-    AttributeError, NotImplementedError, TypeError, ValueError here for an option that is wrong;
+    AttributeError, TypeError, ValueError here for an option that is wrong;
     TypeError for a class, or what else is no function, under the decorator."""
 
     def __init__(
@@ -403,7 +396,7 @@ class _Config(types.ModuleType):
         return f"<kiln.config: {', '.join(f'{name}={getattr(self, name)!r}' for name in OPTIONS)}>"
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *dir(type(self)), *OPTIONS, *NOT_BUILT})
+        return sorted({*super().__dir__(), *dir(type(self)), *OPTIONS})
 
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("__"):
@@ -417,17 +410,14 @@ class _Config(types.ModuleType):
         if name.startswith("__"):
             super().__delattr__(name)
             return
-        if name not in OPTIONS and name not in NOT_BUILT:
+        if name not in OPTIONS:
             raise _unknown("kiln.config.", name)
-        default = OPTIONS[name].default if name in OPTIONS else NOT_BUILT[name]
         raise AttributeError(
-            f"kiln.config.{name}: an option cannot be deleted; set it to its default, {default!r}, "
-            f"or for a time with {_PATCH}"
+            f"kiln.config.{name}: an option cannot be deleted; set it to its default, "
+            f"{OPTIONS[name].default!r}, or for a time with {_PATCH}"
         )
 
 
 _lock = open_in_child(threading.Lock())
-_layers = [
-    {name: option.default for name, option in OPTIONS.items()} | NOT_BUILT | _from_environment()
-]
+_layers = [{name: option.default for name, option in OPTIONS.items()} | _from_environment()]
 sys.modules[__name__].__class__ = _Config

@@ -42,7 +42,7 @@ def _taken_over(options: dict[str, object]) -> dict[str, object]:
         if name in config.OPTIONS:
             none = type(config.OPTIONS[name].default)()  # Inductor's None
             taken[name] = none if value is None else value
-        elif config.NOT_BUILT.get(name, not value) != value:
+        else:
             _tell_once(f"option {name}", value)
     return taken
 

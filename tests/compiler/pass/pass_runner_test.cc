@@ -105,5 +105,12 @@ TEST(CompileOptions, AThresholdOfOneUnrollsNoReduction) {
             "unroll_reductions_threshold: found 65, expected at most 64");
 }
 
+TEST(CompileOptions, ReductionsAreSplitUnlessTheWireSaysNo) {
+  wire::CompileOptions wire;
+  EXPECT_TRUE(CompileOptionsFromWire(wire)->artifact.split_reductions);
+  wire.mutable_artifact()->set_no_split_reductions(true);
+  EXPECT_FALSE(CompileOptionsFromWire(wire)->artifact.split_reductions);
+}
+
 }  // namespace
 }  // namespace kiln

@@ -105,6 +105,42 @@ TEST(TuningKey, ResultsThatBlocksMayShareCountExactly) {
             KeyOf(Rows({{"4096", "13"}}), "sm_90"));
 }
 
+TEST(TuningKey, KernelsThatMayNotSplitHaveDecisionsOfTheirOwn) {
+  PassEnv whole = EnvOf("sm_90");
+  whole.options.artifact.split_reductions = false;
+  const KernelPlan plan = NestsWith(Rows(), whole);
+  const auto space =
+      ConfigsOf(std::get<PlannedKernel>(plan.steps.at(0)), plan, whole);
+  ASSERT_TRUE(space.ok()) << space.status();
+  EXPECT_NE(space->Key(), KeyOf(Rows(), "sm_90"));
+}
+
+TEST(ConfigSpace, NoReductionIsSharedByBlocksWhereTheOptionsForbidIt) {
+  std::vector<std::string> graphs = Families();
+  // A few results, rows that are aligned and columns that are not.
+  graphs.push_back(Rows({{"4096", "4"}, {"1000", "1000000"}}));
+  graphs.push_back(Rows({{"4096", "1000000"}, {"1000", "63"}, {"[1]", "[0]"}}));
+  for (const bool split : {true, false}) {
+    int shared = 0;
+    for (const std::string& graph : graphs) {
+      PassEnv env = EnvOf("sm_90");
+      env.options.artifact.split_reductions = split;
+      const KernelPlan plan = NestsWith(graph, env);
+      const auto& kernel = std::get<PlannedKernel>(plan.steps[0]);
+      const auto space = ConfigsOf(kernel, plan, env);
+      ASSERT_TRUE(space.ok()) << space.status();
+      EXPECT_TRUE(space->preferred().price.fits) << graph;
+      for (const KernelConfig& config : space->configs()) {
+        const bool scan =
+            std::holds_alternative<CudaScans>(config.variant) ||
+            std::holds_alternative<CudaColumnScans>(config.variant);
+        shared += PartsOf(config.variant) > 1 && !scan;
+      }
+    }
+    EXPECT_EQ(shared > 0, split);
+  }
+}
+
 TEST(ConfigSpace, WhatIsWorthMeasuringFitsAndStartsWithThePreferred) {
   for (const std::string& graph : Families()) {
     const PassEnv env = EnvOf("sm_90");
