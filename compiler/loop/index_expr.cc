@@ -109,6 +109,12 @@ void AddTerm(LinearForm& form, uint32_t axis, const SymExpr& coefficient) {
 
 }  // namespace
 
+SymExpr ElementAt(const DimVector& index, const DimVector& strides) {
+  SymExpr address = 0;
+  for (size_t d = 0; d < index.size(); ++d) address += index[d] * strides[d];
+  return address;
+}
+
 std::optional<LinearForm> AddressOf(const DimVector& index,
                                     const DimVector& strides) {
   LinearForm address;
@@ -129,6 +135,13 @@ std::optional<LinearForm> AddressOf(const DimVector& index,
     }
   }
   return address;
+}
+
+std::optional<LinearForm> AddressOf(const DimVector& index,
+                                    const DimVector& strides,
+                                    absl::Span<const SymExpr> extents,
+                                    const ShapeEnv& shapes) {
+  return AsLinear(SimplifyIndex(ElementAt(index, strides), extents, shapes));
 }
 
 namespace {

@@ -38,9 +38,19 @@ struct LinearForm {
 // None if `e` is not linear in its axes or contains a loaded index.
 std::optional<LinearForm> AsLinear(const SymExpr& e);
 
-// The linear form of an element's address: index[d] * strides[d], summed.
+// An element's address: index[d] * strides[d], summed.
+SymExpr ElementAt(const DimVector& index, const DimVector& strides);
+
+// The linear form of an element's address.
 std::optional<LinearForm> AddressOf(const DimVector& index,
                                     const DimVector& strides);
+
+// The same of an index that need not be linear itself: that of a view that joined
+// dimensions is i // 8 and i mod 8, its address 192*(i // 8) + 24*(i mod 8) = 24*i.
+std::optional<LinearForm> AddressOf(const DimVector& index,
+                                    const DimVector& strides,
+                                    absl::Span<const SymExpr> extents,
+                                    const ShapeEnv& shapes);
 
 // Translates the index `from_index` (one expression per dimension) of a tensor with sizes
 // `from` to the index of the same element in a view with sizes `to`; both are row-major.

@@ -234,10 +234,7 @@ bool JoinIn(const SymExpr& e, uint32_t k, const SymExpr& inner_extent) {
 
 void FlattenAddresses(LoopNest& nest, const std::vector<Buffer>& buffers) {
   const auto flatten = [&](DimVector& index, BufferId buffer) {
-    SymExpr address = 0;
-    const DimVector& strides = buffers[buffer].strides;
-    for (size_t d = 0; d < index.size(); ++d) address += index[d] * strides[d];
-    index.assign(1, address);
+    index.assign(1, ElementAt(index, buffers[buffer].strides));
   };
   for (ScalarNode& node : nest.body) {
     if (node.op == ScalarOp::kLoad) flatten(node.index, node.buffer);

@@ -163,9 +163,8 @@ absl::Status AsStrided(NodeLowering& n) {
   }
   // Offsets count from the start of the storage. The buffer may begin later.
   const TensorMeta& m = n.result_meta();
-  SymExpr address = m.offset - n.meta(0).offset + base->offset;
-  const DimVector own = OwnAxes(m.sizes);
-  for (size_t d = 0; d < own.size(); ++d) address += own[d] * m.strides[d];
+  const SymExpr address = m.offset - n.meta(0).offset + base->offset +
+                          ElementAt(OwnAxes(m.sizes), m.strides);
   PlacedValue& to = n.g.values[n.result().index];
   const DimVector one = {Product(buffer.sizes)};
   to.index = ReshapeIndex({address}, one, buffer.sizes, n.g.shapes());

@@ -110,12 +110,7 @@ std::optional<View> GraphLowering::AsView(ValueId v) const {
   const TensorMeta& m = meta(v);
   auto address = AddressOf(placed.index, buffer.strides);
   if (!address.has_value()) {
-    // A view that joined dimensions has 192*(i // 8) + 24*(i % 8), which is 24*i.
-    SymExpr sum = 0;
-    for (size_t d = 0; d < placed.index.size(); ++d) {
-      sum += placed.index[d] * buffer.strides[d];
-    }
-    address = AsLinear(SimplifyIndex(sum, m.sizes, shapes()));
+    address = AddressOf(placed.index, buffer.strides, m.sizes, shapes());
     if (!address.has_value()) return std::nullopt;
   }
   View view{placed.buffer, m.dtype, m.sizes, {}, address->offset};

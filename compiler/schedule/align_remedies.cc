@@ -375,10 +375,8 @@ DimVector AxesOver(const View& view, DimVector& extents) {
 std::optional<DimVector> PlaceOf(const View& view, const LoopProgram& program) {
   DimVector extents;
   const DimVector at = AxesOver(view, extents);
-  SymExpr address = view.offset;
-  for (size_t d = 0; d < at.size(); ++d) address += at[d] * view.strides[d];
-  return IndexAt(address, program.buffers[view.buffer], extents,
-                 program.shapes);
+  return IndexAt(view.offset + ElementAt(at, view.strides),
+                 program.buffers[view.buffer], extents, program.shapes);
 }
 
 }  // namespace kiln

@@ -72,10 +72,8 @@ class EpilogueReader {
     const ScalarNode* const load = LoadOf(*input);
     if (load == nullptr) return false;
     // Of a view the index has quotients of an axis, the address has not.
-    SymExpr element = 0;
-    for (size_t d = 0; d < load->index.size(); ++d)
-      element += load->index[d] * buffers_[load->buffer].strides[d];
-    const auto address = AsLinear(SimplifyIndex(element, c_.extents, shapes_));
+    const auto address = AddressOf(load->index, buffers_[load->buffer].strides,
+                                   c_.extents, shapes_);
     if (!address.has_value()) return false;
     out_.activation = "gelu_tanh_gradient";
     out_.gelu_input = MatrixView(*load, *address);
