@@ -12,72 +12,13 @@
 #include "compiler/schedule/compute_ways.h"
 #include "compiler/schedule/contraction_loops.h"
 #include "compiler/schedule/hint_bytes.h"
-#include "compiler/schedule/library_epilogue.h"
+#include "compiler/schedule/library_takes.h"
 #include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/nest_price.h"
-#include "compiler/schedule/pad_rows.h"
 #include "compiler/schedule/window_loops.h"
 
 namespace kiln {
 namespace {
-
-// cuDNN's engines have the whole of max(sum + bias + added, 0) and keep a NaN.
-bool TakesWhole(const Contraction& c, const LibraryEpilogue& epilogue) {
-  return epilogue.bias.has_value() && epilogue.activation == "relu" &&
-         EpilogueOnCudnn(c);
-}
-
-// Whether all that cuBLASLt's DGELU needs is known (extern_kernel.h).
-bool TakesGeluGradient(const Contraction& c, const View& input,
-                       const std::vector<Buffer>& buffers) {
-  const View& result = c.result().view;
-  const auto is_aligned = [&buffers](const View& view) {
-    return HasAlignedRows(view, buffers[view.buffer]);
-  };
-  const auto is_vectors = [&result](const SymExpr& extent) {
-    const int64_t step = RowAlignment(result.dtype);
-    return extent.is_constant() && extent.constant() > 0 &&
-           extent.constant() % step == 0;
-  };
-  const SymExpr& columns = result.sizes[1];
-  if (!IsHalf(result.dtype) || !is_vectors(columns) ||
-      !is_vectors(c.extents.back()) || !result.strides[1].Is(1) ||
-      !input.strides[1].Is(1) || !is_aligned(input)) {
-    return false;
-  }
-  const bool has_rows = result.sizes[0].Is(1) ||
-                        input.strides[0].constant() >= columns.constant();
-  return has_rows && std::all_of(c.operands.begin(), c.operands.end(),
-                                 [&](const ContractionOperand& operand) {
-                                   return is_aligned(operand.view);
-                                 });
-}
-
-// cuBLASLt's max(x, 0) loses a NaN; its gelu is as good as half types are.
-bool TakesActivation(const Contraction& c, const LibraryEpilogue& epilogue,
-                     const std::vector<Buffer>& buffers, const Target& target) {
-  const DType dtype = c.result().view.dtype;
-  if (epilogue.gelu_input.has_value()) {
-    return target.kind == TargetKind::kCuda &&
-           TakesGeluGradient(c, *epilogue.gelu_input, buffers);
-  }
-  if (epilogue.activation.empty()) return true;
-  if (!IsFloat(dtype)) return false;
-  if (target.kind == TargetKind::kCpu) return true;
-  if (c.form == Contraction::Form::kConvolution) return TakesWhole(c, epilogue);
-  return epilogue.activation == "gelu_tanh" && IsHalf(dtype);
-}
-
-// Behind oneDNN it is added, and a NaN kept, while the result is in the cache.
-bool TakesAdded(const Contraction& c, const Target& target) {
-  if (target.kind != TargetKind::kCpu) return EpilogueOnCudnn(c);
-  return c.result().view.dtype == DType::kFloat32;
-}
-
-absl::string_view LibraryOf(const Contraction& c, const Target& target) {
-  if (target.kind == TargetKind::kCpu) return "oneDNN";
-  return c.form == Contraction::Form::kProduct ? "cuBLASLt" : "cuDNN";
-}
 
 // Many tiny products. Source: Inductor's decompose_mm and decompose_bmm, whose
 // thresholds its users know.
@@ -295,52 +236,6 @@ void Note(const DecidedChoice& decided, LoopProgram& program, Contraction& c) {
 }
 
 }  // namespace
-
-bool EpilogueOnCudnn(const Contraction& c) {
-  constexpr size_t kGroups = 1, kChannels = 2;
-  constexpr int64_t kVector = 8;
-  if (c.form != Contraction::Form::kConvolution || c.spatial() != 2 ||
-      c.written != Contraction::kC) {
-    return false;
-  }
-  const View& result = c.result().view;
-  const SymExpr& channels = c.extents[kChannels];
-  return IsHalf(result.dtype) && c.extents[kGroups].Is(1) &&
-         result.strides[1].Is(1) && channels.is_constant() &&
-         channels.constant() % kVector == 0 &&
-         std::none_of(c.extents.begin(), c.extents.end(),
-                      [](const SymExpr& e) { return e.Is(0); });
-}
-
-bool LibraryTakes(const Contraction& c, const std::vector<Buffer>& buffers,
-                  const ShapeEnv& shapes, const Target& target,
-                  std::string& ground) {
-  if (!HasPlainFactors(c)) {
-    ground = "what is done to a factor";
-    return false;
-  }
-  const std::optional<LibraryEpilogue> epilogue =
-      LibraryEpilogueOf(c, buffers, shapes);
-  if (!epilogue.has_value()) {
-    ground = "what is done to the sum";
-    return false;
-  }
-  if (epilogue->added.has_value() && !TakesAdded(c, target)) {
-    ground = "an array that is added";
-    return false;
-  }
-  if (!TakesActivation(c, *epilogue, buffers, target)) {
-    ground = absl::StrCat(epilogue->activation, " of ",
-                          ShortName(c.result().view.dtype));
-    return false;
-  }
-  ground = std::string(LibraryOf(c, target));
-  if (epilogue->bias.has_value()) absl::StrAppend(&ground, ", bias");
-  if (epilogue->added.has_value()) absl::StrAppend(&ground, ", added");
-  if (!epilogue->activation.empty())
-    absl::StrAppend(&ground, ", ", epilogue->activation);
-  return true;
-}
 
 ContractionChoice ChooseContraction(const Contraction& c,
                                     const std::vector<Buffer>& buffers,

@@ -14,20 +14,6 @@
 
 namespace kiln {
 
-// Whether one call of a library of `target` computes a verified contraction with its
-// prologue and epilogue. `ground` names the library, or says what no library does.
-// Source: what runtime/extern_kernels/extern_kernel.h promises.
-bool LibraryTakes(const Contraction& contraction,
-                  const std::vector<Buffer>& buffers, const ShapeEnv& shapes,
-                  const Target& target, std::string& ground);
-
-// Whether cuDNN's engines can compute the epilogue of a convolution while they write.
-// They can for channels-last images of half types, with channels in whole vectors and
-// in one group, and not for gradients. The epilogue must be max(sum + bias + added, 0);
-// `added` may be absent. On an H100 this takes 0.4 to 1.0 of the time of a convolution
-// and a separate pass (bench/records/h100_contractions.md).
-bool EpilogueOnCudnn(const Contraction& contraction);
-
 enum class ComputedBy : uint8_t {
   kLibrary,
   kLoops,  // a generated nest, which can be fused

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/contraction_key.h"
 #include "compiler/schedule/contraction_loops.h"
+#include "compiler/schedule/library_takes.h"
 #include "compiler/schedule/matrix_product.h"
 #include "compiler/schedule/window_loops.h"
 

@@ -11,10 +11,10 @@
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/store_axes.h"
-#include "compiler/schedule/choose_contraction.h"
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/hint_bytes.h"
 #include "compiler/schedule/library_epilogue.h"
+#include "compiler/schedule/library_takes.h"
 
 namespace kiln {
 namespace {
@@ -236,11 +236,8 @@ class EpilogueFuser {
     const auto replace =
         [&](const ScalarNode& load) -> std::optional<ScalarId> {
       if (load.buffer != result.buffer) return std::nullopt;
-      SymExpr address = 0;
-      for (size_t d = 0; d < load.index.size(); ++d)
-        address += load.index[d] * from.strides[d];
       const auto read =
-          AsLinear(SimplifyIndex(address, before.extents, shapes));
+          AddressOf(load.index, from.strides, before.extents, shapes);
       in_place =
           in_place && load.args.empty() && read.has_value() && *read == *own;
       return sum;

@@ -15,7 +15,7 @@ namespace kiln {
 // The nest must be the only reader of the result and read it element by element in
 // order, and a library of `target` must be able to compute the contraction with the
 // epilogue. A convolution also takes an array that is added; on CUDA it takes its whole
-// epilogue or none of it (EpilogueOnCudnn in choose_contraction.h).
+// epilogue or none of it (EpilogueOnCudnn in library_takes.h).
 //
 // Returns the number of contractions that took nests. Linear in accesses, except that
 // for each contraction the steps between it and its nest are searched.
