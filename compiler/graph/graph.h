@@ -24,14 +24,11 @@
 
 namespace kiln {
 
-// The alignment of a tensor whose text says nothing else. Wider accesses gain nothing.
-inline constexpr uint32_t kInputAlignment = 16;
-
 struct GraphInput {
   // A tensor value, or an integer passed by value.
   std::variant<ValueId, SymExpr> what;
-  uint32_t alignment_bytes = kInputAlignment;
-  bool donated = false;  // its memory may be written to
+  uint32_t alignment_bytes = 1;  // of its address, as the caller promises
+  bool donated = false;          // its memory may be written to
 };
 
 struct GraphConstant {

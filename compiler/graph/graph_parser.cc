@@ -87,7 +87,7 @@ class GraphParser {
     ASSIGN_OR_RETURN(const std::string name, NewName());
     RETURN_IF_ERROR(cursor_.Expect(":"));
     ASSIGN_OR_RETURN(TensorMeta meta, Meta());
-    int64_t alignment = kInputAlignment;
+    int64_t alignment = kTextAlignment;
     if (cursor_.TakeWord("align")) {
       ASSIGN_OR_RETURN(alignment, cursor_.TakeInteger());
     }

@@ -94,7 +94,7 @@ class GraphPrinter {
     const ValueId id = std::get<ValueId>(input.what);
     const TensorMeta& meta = graph_.meta(id);
     absl::StrAppend(&out_, Name(id), ": ", Meta(meta));
-    if (input.alignment_bytes != kInputAlignment) {
+    if (input.alignment_bytes != kTextAlignment) {
       absl::StrAppend(&out_, " align ", input.alignment_bytes);
     }
     if (input.donated) absl::StrAppend(&out_, " donated");

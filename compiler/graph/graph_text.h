@@ -20,6 +20,7 @@
 // and hint of a symbol ([0, 2^62], 8), `align` (16 bytes). `donated` behind an
 // input says that a run may write to its memory.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@
 #include "compiler/graph/graph.h"
 
 namespace kiln {
+
+// The alignment of an input whose text has no `align`. Wider accesses gain nothing.
+inline constexpr uint32_t kTextAlignment = 16;
 
 std::string PrintGraph(const Graph& graph);
 
