@@ -32,13 +32,6 @@ void KeyRing::SetSigner(absl::string_view cache_namespace, SigningKey key) {
   signers_[std::string(cache_namespace)] = std::move(signer);
 }
 
-void KeyRing::Believe(const PublicKey& key, absl::string_view cache_namespace) {
-  MutexLock lock(&mu_);
-  auto trusted = std::make_shared<TrustedKeys>(*trusted_);
-  trusted->Add(key, cache_namespace);
-  trusted_ = std::move(trusted);
-}
-
 void KeyRing::Revoke(absl::string_view key_id) {
   MutexLock lock(&mu_);
   auto trusted = std::make_shared<TrustedKeys>(*trusted_);

@@ -35,8 +35,6 @@ class KeyRing {
   // and is believed there.
   void SetSigner(absl::string_view cache_namespace, SigningKey key)
       ABSL_LOCKS_EXCLUDED(mu_);
-  void Believe(const PublicKey& key, absl::string_view cache_namespace)
-      ABSL_LOCKS_EXCLUDED(mu_);
   // The key is believed no more. It must not be a signer's.
   void Revoke(absl::string_view key_id) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -388,14 +388,6 @@ absl::StatusOr<CanonicalGraph> Walk::Run() {
 
 }  // namespace
 
-std::vector<int64_t> SymbolMap::ToCanonical(
-    absl::Span<const int64_t> original) const {
-  std::vector<int64_t> values;
-  values.reserve(original_of.size());
-  for (const int number : original_of) values.push_back(original[number]);
-  return values;
-}
-
 int64_t HintClass(int64_t hint, int64_t min, int64_t max) {
   constexpr int64_t kLargest = int64_t{1} << 61;
   int64_t rounded = 0;

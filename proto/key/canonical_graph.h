@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "proto/base/digest.h"
 #include "proto/graph.pb.h"
 #include "proto/key/graph_limits.h"
@@ -27,10 +26,6 @@ struct SymbolMap {
   std::vector<int> canonical_of;
   // For each canonical symbol its number in the given graph.
   std::vector<int> original_of;
-
-  // Values given in the order of the given graph's symbols, in canonical
-  // order. `original` has one value for each of them.
-  std::vector<int64_t> ToCanonical(absl::Span<const int64_t> original) const;
 };
 
 struct CanonicalGraph {

@@ -13,9 +13,8 @@ class Generations {
  public:
   // The user says where an iteration begins. Once said, only this counts.
   void MarkStepBegin() { --marks_; }
-  // A call of a compiled program from outside of any.
-  void BeginCall() { ++calls_; }
-  // Both, where the front end counts them: `marks` is not negative.
+  // For a front end that counts itself: the calls of compiled programs that are not
+  // inside of one, and how often the user said that an iteration begins.
   void Set(int64_t calls, int64_t marks) {
     calls_ = calls;
     marks_ = -marks;

@@ -201,7 +201,7 @@ TEST(GraphTree, WarnsOnceOfForwardsThatWaitWithoutEnd) {
   }
   EXPECT_EQ(rig.tree.counters().recordings, 0);
   ASSERT_EQ(rig.Notes().size(), 1u);
-  rig.generations.MarkStepBegin();
+  rig.MarkStepBegin();
   rig.Continue(forward, {rig.Full(0)});
   EXPECT_EQ(rig.tree.counters().recordings, 1);
 }
@@ -228,7 +228,7 @@ TEST(GraphTree, AnOutputOfAnotherDeviceIsNamedAndTheNextCallWorks) {
   const int g = rig.Add(Scale(5, 0));
   rig.Begin(f, {rig.Full(1)});
   FakeTensors out;
-  rig.generations.BeginCall();
+  rig.BeginCall();
   const absl::Status status = rig.TryCall(f, {rig.Full(1)}, out);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(
@@ -277,7 +277,7 @@ TEST(GraphTree, AMarkedStepEndsAPathWhateverWaits) {
   const int forward = rig.Add(Scale(2, 1), {.mode = Mode::kForward});
   FakeTensors kept;
   for (int i = 0; i < 4; ++i) {
-    rig.generations.MarkStepBegin();
+    rig.MarkStepBegin();
     kept = rig.Continue(forward, {rig.Full(i)});
   }
   EXPECT_EQ(rig.Value(kept[0]), "7");

@@ -98,7 +98,7 @@ class Program {
   }
 
   void BeginIteration() {
-    rig_.generations.BeginCall();
+    rig_.BeginCall();
     std::vector<Pair> kept;
     for (Pair& pair : std::exchange(kept_, {})) {
       if (!pair.is_output) {

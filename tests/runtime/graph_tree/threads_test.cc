@@ -16,7 +16,7 @@ TEST(Threads, WhatAThreadHoldsNoOtherThreadWritesOver) {
   const int f = rig.Add(Scale(2, 1));
   FakeTensors mine, theirs;
   const auto call = [&](int64_t thread, int64_t value, FakeTensors& outputs) {
-    rig.generations.BeginCall();
+    rig.BeginCall();
     outputs.clear();
     ASSERT_TRUE(rig.TryCall(f, {rig.Full(value)}, outputs, thread).ok());
     EXPECT_EQ(rig.Value(outputs[0]), std::to_string(2 * value + 1));
@@ -47,7 +47,7 @@ TEST(Threads, WhatAnotherThreadCallsBeginsAPath) {
   const int g = rig.Add(Scale(5, 0));
   FakeTensors x, y;
   for (int i = 0; i < 4; ++i) {
-    rig.generations.BeginCall();
+    rig.BeginCall();
     ASSERT_TRUE(rig.TryCall(f, {rig.Full(i)}, x, 1).ok());
     if (i == 3) x.clear();
     ASSERT_TRUE(rig.TryCall(g, {rig.Full(i)}, y, i < 3 ? 1 : 2).ok());

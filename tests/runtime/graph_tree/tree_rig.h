@@ -47,9 +47,13 @@ class TreeRig {
     return outputs;
   }
 
+  // What a front end says of its iterations.
+  void BeginCall() { generations.Set(++calls_, marks_); }
+  void MarkStepBegin() { generations.Set(calls_, ++marks_); }
+
   // The first call of a new iteration.
   FakeTensors Begin(int function, FakeTensors inputs) {
-    generations.BeginCall();
+    BeginCall();
     return Continue(function, std::move(inputs));
   }
 
@@ -76,6 +80,8 @@ class TreeRig {
   GraphTree tree;
 
  private:
+  int64_t calls_ = 0;
+  int64_t marks_ = 0;
   std::vector<std::unique_ptr<FakeBody>> bodies_;
 };
 
