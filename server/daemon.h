@@ -18,36 +18,41 @@ class WorkerPool;
 
 inline constexpr absl::string_view kKilndVersion = "0.1.0";
 
-// The daemon: all rooms made in order, wired up, and ended in reverse. kilnd's
-// main owns one, and so do tests. What it is made of stands in wired_daemon.h, so
-// that who includes this reads none of it.
+// The daemon. Creates all parts in order, connects them, and destroys them in reverse
+// order. kilnd's main owns one, and so do tests. The parts are members of WiredDaemon
+// (wired_daemon.h), so that this header includes none of theirs.
 class Daemon {
  public:
-  // Starts and serves; returns once the health service says SERVING.
-  // `config` has passed CheckConfig; its worker program is absolute.
-  // `owner`: the user who may do all over the socket.
+  // Starts a daemon; returns once its health service says SERVING.
   //
-  // Errors, each naming the path: STORAGE (folder, database or socket can't be
-  // had, or another daemon has it), PERMISSION, WORKER_DIED (no worker says
-  // hello), BAD_OPTION (an address).
-  // `clock`: a test's own.
+  //   config  has passed CheckConfig; the path of its worker program is absolute
+  //   owner   the user who has all rights on the socket
+  //   clock   tests pass their own
+  //
+  // Errors, each naming the path:
+  //   STORAGE      the folder, the database or the socket cannot be opened, or
+  //                another daemon uses it
+  //   PERMISSION   this user may not open it
+  //   WORKER_DIED  no worker started
+  //   BAD_OPTION   an address cannot be listened on
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, uid_t owner,
       std::shared_ptr<const Clock> clock = std::make_shared<RealClock>());
 
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
-  // Ends what Drain has not waited for. Answers every call.
+  // Stops the jobs that Drain did not wait for, and answers every pending call.
   virtual ~Daemon() = default;
 
-  // Waits until someone calls RequestDrain, also through AdminService.Drain, or
-  // until nothing has been counted and no job was there for config's idle_exit.
+  // Blocks until RequestDrain is called, which AdminService.Drain does too, or until
+  // the daemon has been idle for the config's idle_exit: no job, and no request that
+  // is counted.
   virtual void WaitForDrainRequest() = 0;
   virtual void RequestDrain() = 0;
 
-  // Health says NOT_SERVING, new jobs are refused with DRAINING, lookups still
-  // answered; returns when all jobs have ended and their waiters were answered,
-  // or after the drain's time. True when nothing was left.
+  // From now on health says NOT_SERVING and new jobs are refused with DRAINING;
+  // lookups are still answered. Returns when all jobs have ended and their waiters
+  // have their answers, or when the drain's time is up. True if no job was left.
   virtual bool Drain() = 0;
 
   virtual const Counters& counters() const = 0;

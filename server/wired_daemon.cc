@@ -24,30 +24,30 @@
 namespace kiln {
 namespace {
 
-// Runners beyond one a worker: jobs that wait for their last units while the
-// workers plan others.
+// Runners in addition to one for each worker. They hold jobs that wait for their last
+// units, while the workers plan other jobs.
 constexpr int kExtraRunners = 2;
 
 // The queue holds as many jobs as this many namespaces may have.
 constexpr int64_t kNamespacesFilled = 16;
 
-// Calls that wait for a thread to decode them, as some of one large fleet's do
-// when all its ranks start at once, and their bytes.
+// The most calls that may wait for a thread to decode them, and their bytes. Many wait
+// when all ranks of a large fleet start at once.
 constexpr FairShare::Amount kMostNotLookedAt = {.places = 65536,
                                                 .bytes = int64_t{1} << 30};
 
-// How often an address may connect before its rate counts: all that it may have at
-// most, when they all come again.
+// The connections that an address may open at once before its rate is limited: as many
+// as it may have at most, since all of them may reconnect together.
 constexpr double kHandshakesAtOnce = 4096;
 
-// How long calls that have their answer may take to send it at the end.
+// At shutdown, the time that calls get to send the answers that they have.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(2);
 
-// How often the configuration's file is looked at for other access rules.
+// The configuration's file is read again for new access rules at this interval.
 constexpr absl::Duration kAccessReread = absl::Seconds(5);
 
-// How often in idle_exit a daemon looks whether it was used: it ends at most a
-// tenth later than it said.
+// How many times within idle_exit a daemon checks whether it was used. It exits at most
+// a tenth of idle_exit too late.
 constexpr int kLooksWhileIdle = 10;
 
 WorkerLimits LimitsOf(const Config& config) {
@@ -87,7 +87,8 @@ int WorkersOf(const Config& config) {
 }  // namespace
 
 absl::Status WiredDaemon::Open(uid_t owner) {
-  // The socket first: a second daemon is told so before it touches anything.
+  // The socket first: if another daemon serves it, this one must fail before it touches
+  // any data.
   if (!config_.socket.empty()) {
     ASSIGN_OR_RETURN(
         ListenSocket socket,

@@ -73,9 +73,9 @@
 // whether there is a bias, [B,H,M,N] with strides of 0 where it is stretched, of
 // the operands' dtype or f32. dropout: the probability with which a weight is 0
 // (else it is scaled by 1 / (1 - dropout)); then seed and offset, i64 [], name the
-// draw. Backward and forward draw alike on one device. On CUDA a
-// row that sees nothing is what cuDNN makes of it, as in eager mode: 0, NaN or the mean
-// of all values. On the CPU it and its logarithm are 0.
+// draw. Backward and forward draw alike on one device. On CUDA a row that sees
+// nothing is what cuDNN makes of it, as in eager mode: 0, NaN or the mean of all
+// values. On the CPU it and its logarithm are 0.
 //
 // Products take allow_tf32 and allow_reduced_sums, ints, 0 when absent: what
 // a library may round for speed (see Precision). CPU libraries have no use for
