@@ -91,8 +91,22 @@ def test_an_artifact_of_the_cache_counts_the_same(device):
     assert (kiln.counters["cache_hit"], kiln.counters["compiles"]) == (1, 0)
 
 
-def test_pad_non_zero_cpp_wrapper():
-    pytest.skip("no generated wrapper: a plan is interpreted, and nothing runs in a compile")
+def test_pad_non_zero_cpp_wrapper(device):
+    """Kiln's runtime, which is C++, runs the same plan with the option and without it."""
+    x = torch.randn(N, N - 1, device=device)
+    codes = []
+    for on in (True, False):
+        torch._dynamo.reset()
+        kiln.counters.clear()
+        kiln.metrics.reset()
+        compiled(add_and_pad, x, cpp_wrapper=on, cache_tag="cpp_wrapper")
+        assert (in_place(), kiln.metrics.num_comprehensive_padding) == (1, 1)
+        assert (kiln.counters["compiles"], kiln.counters["cache_hit"]) == (on, not on)
+        with kiln.config.patch(cpp_wrapper=on):
+            codes += kiln.get_code(add_and_pad, x)
+    assert codes[0] == codes[1]
+    # The rows of a padded matrix are written in the memory of the wider one.
+    assert f" f32 [{N}, {N - 1}] strides [{N}, 1] offset 0" in codes[0]
 
 
 def test_pad_too_large(device):

@@ -89,6 +89,7 @@ OPTIONS = {
     "max_autotune": _Option(
         False, 0, "the daemon measures what can be chosen, and then compiles; as mode='max-autotune'"
     ),
+    "cpp_wrapper": _Option(False, 0, "of no effect: Kiln's runtime, in C++, runs every call"),
     # Device graphs, on GPUs (graph_trees.py).
     "cudagraphs": _Option(False, 0, "calls are replayed; as mode='reduce-overhead'"),
     "cudagraph_skip_dynamic_graphs": _Option(False, 0, "none of graphs with symbolic sizes"),
@@ -249,6 +250,7 @@ fuse_linear_cross_entropy: bool
 shape_padding: bool
 comprehensive_padding: bool
 max_autotune: bool
+cpp_wrapper: bool
 trace: str
 
 
