@@ -10,7 +10,7 @@
 #               start beside its bar
 #   far         one bit flipped in each of 10,000 records a round in a Redis, and in as many at a peer: none may be served
 #   partitions  the tests of partitions, with a client that is cut off for 105 seconds; takes no seed
-#   sanitizers  all of tests/proto, cache, server and client under ASan and UBSan, then ./kiln test --tsan; takes no seed
+#   sanitizers  ./kiln test --asan --service, under ASan and UBSan, then ./kiln test --tsan; takes no seed
 #   fuzz        five minutes a round of each target of ./kiln fuzz, which go on from what earlier rounds found; takes no seed
 # The first seed is that of the day (20260131000000), so that every day tries others; what fails is printed with
 # its seed, and `--seed` repeats it. A line a round says what ran, from which seed on, and for how long.
@@ -76,7 +76,7 @@ while [[ $SECONDS -lt $((minutes * 60)) ]]; do
       continue
     fi
     if [[ $name == sanitizers ]]; then
-      deploy/commands/test.sh --asan //tests/proto/... //tests/cache/... //tests/server/... //tests/client/... >&2 || result=FAILED status=1
+      deploy/commands/test.sh --asan --service >&2 || result=FAILED status=1
       deploy/commands/test.sh --tsan >&2 || result=FAILED status=1
       echo "round $round: sanitizers: $result in $((SECONDS - begin)) s"
       continue

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds and runs all tests, or those named.
 #
-# usage: ./kiln test [--asan|--tsan] [--no-compiler] [TARGET...]
+# usage: ./kiln test [--asan|--tsan] [--no-compiler] [--service] [TARGET...]
 # Ends with "N passed, N failed", counted by test case, after a line on the skipped ones, if any.
 #   --asan         all tests, or those named, under ASan and UBSan
 #   --tsan         the tests tagged "tsan" under TSan; deploy/bazel/cc.bzl says which those are
 #   --no-compiler  without the tests of the service and its clients that need the compiler, which takes longest to build (tagged
 #                  "with_compiler"); the compiler's own tests are left out by naming others
+#   --service      the tests of the service and its clients: of proto, cache, server and client
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -14,6 +15,7 @@ config=()
 # Under a sanitizer all takes several times as long.
 slow=(--build_tests_only --test_timeout=300,900,1800,3600)
 tags=()
+targets=()
 while [[ ${1:-} == -* ]]; do
   if [[ $1 == --[at]san && ${#config[@]} -gt 0 ]]; then
     echo "kiln test: $1 stands beside another sanitizer; name one a run" >&2
@@ -23,15 +25,17 @@ while [[ ${1:-} == -* ]]; do
     --asan) config=(--config=asan "${slow[@]}") ;;
     --tsan) config=(--config=tsan "${slow[@]}") tags+=(tsan) ;;
     --no-compiler) tags+=(-with_compiler) ;;
+    # As _SERVICE in deploy/bazel/cc.bzl.
+    --service) targets+=(//tests/proto/... //tests/cache/... //tests/server/... //tests/client/...) ;;
     *)
-      echo "kiln test: $1 is not known; --asan, --tsan or --no-compiler" >&2
+      echo "kiln test: $1 is not known; --asan, --tsan, --no-compiler or --service" >&2
       exit 2
       ;;
   esac
   shift
 done
 [[ ${#tags[@]} -eq 0 ]] || config+=("--test_tag_filters=$(IFS=, && echo "${tags[*]}")")
-targets=("$@")
+targets+=("$@")
 [[ ${#targets[@]} -gt 0 ]] || targets=(//...)
 
 deploy/install_deps.sh

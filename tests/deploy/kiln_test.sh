@@ -105,5 +105,15 @@ grep -q "^kiln: another build or test is running in this tree; waiting" <<<"$tex
 grep -q "^bazel build .*//server:kilnd" <<<"$text" || fail "a build that waited is not done: $text"
 ! grep -q "kiln: building" <<<"$text" || fail "a later build says that it takes long: $text"
 
+# The service's tests are those of its four packages, beside what is named.
+rm "$TEST_TMPDIR/held"
+printf '#!/bin/sh\n' >"$tree/deploy/install_deps.sh"
+chmod +x "$tree/deploy/install_deps.sh"
+echo 'nvrtc_stands() { return 1; }' >"$tree/deploy/nvrtc_environment.sh"
+cp "$root/deploy/build.sh" "$root/deploy/count_tests.py" "$tree/deploy/"
+text=$(PATH=$TEST_TMPDIR/bin:$PATH "$tree/kiln" test --service //tests/runtime:all 2>&1)
+due="//tests/proto/... //tests/cache/... //tests/server/... //tests/client/... //tests/runtime:all"
+grep -q "^bazel .* test .* $due\$" <<<"$text" || fail "test --service runs other tests: $text"
+
 # The demos' headings are bold on a terminal alone.
 [[ $(source "$root/deploy/say.sh" && say one two) == $'\n== one two' ]] || fail "a heading has escapes where no terminal is"
