@@ -1,16 +1,12 @@
 #include "runtime/extern_kernels/attention_blocks.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
+#include "runtime/extern_kernels/attention_loops.h"
 #include "runtime/extern_kernels/half_float.h"
-#include "runtime/extern_kernels/matmul_finish.h"
 
 namespace kiln {
 namespace {
-
-constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 template <typename Get, typename Use>
 void VisitRow(const Get& get, int64_t step, int64_t count, const Use& use) {
@@ -39,76 +35,19 @@ void VisitNumbers(const void* data, DType dtype, int64_t first, int64_t step,
   }
 }
 
-// These are compiled twice: a loop that is inlined is of its caller's vectors. Sums and
-// maxima go in eight chains, whatever those are.
-#define KILN_ALWAYS_INLINE inline __attribute__((always_inline))
-
-using Lanes = float __attribute__((vector_size(32)));
-constexpr int64_t kLanes = sizeof(Lanes) / sizeof(float);
-
-KILN_ALWAYS_INLINE void Load(const float* from, Lanes& lanes) {
-  std::memcpy(&lanes, from, sizeof(lanes));
-}
-
-KILN_ALWAYS_INLINE float LargestLoop(const float* scores, int64_t count) {
-  Lanes tops = Lanes{} + kNothing;
-  int64_t j = 0;
-  for (; j + kLanes <= count; j += kLanes) {
-    Lanes x;
-    Load(scores + j, x);
-    tops = x > tops ? x : tops;
+// Whether loops of ours computed a product of one row, for which sgemm is slow.
+bool MultiplyRow(const FloatBlock& a, const FloatBlock& b, float scale,
+                 bool adds, float* out) {
+  if (a.rows != 1 || a.transposed) return false;
+  if (b.transposed && !adds) {
+    RowTimesTransposed(a.data, b.data, b.leading, b.columns, b.rows, scale,
+                       out);
+    return true;
   }
-  float top = kNothing;
-  for (int64_t l = 0; l < kLanes; ++l) top = tops[l] > top ? tops[l] : top;
-  for (; j < count; ++j) top = scores[j] > top ? scores[j] : top;
-  return top;
-}
-
-KILN_ALWAYS_INLINE void ScoreGradientsLoop(const float* p, float* dp,
-                                           int64_t count, float delta,
-                                           float scale) {
-  for (int64_t j = 0; j < count; ++j) dp[j] = p[j] * (dp[j] - delta) * scale;
-}
-
-KILN_ALWAYS_INLINE float ExponentiateLoop(float* scores, int64_t count,
-                                          float top) {
-  for (int64_t j = 0; j < count; ++j) {
-    const float away = scores[j] - top;
-    const float weight = VectorExp(away);
-    scores[j] = away < -87.0f ? 0.0f : weight;
-  }
-  Lanes sums{};
-  int64_t j = 0;
-  for (; j + kLanes <= count; j += kLanes) {
-    Lanes x;
-    Load(scores + j, x);
-    sums += x;
-  }
-  float sum = 0;
-  for (int64_t l = 0; l < kLanes; ++l) sum += sums[l];
-  for (; j < count; ++j) sum += scores[j];
-  return sum;
-}
-
-__attribute__((target("avx2,fma"))) float LargestWithAvx2(const float* scores,
-                                                          int64_t count) {
-  return LargestLoop(scores, count);
-}
-__attribute__((target("avx2,fma"))) float ExponentiateWithAvx2(float* scores,
-                                                               int64_t count,
-                                                               float top) {
-  return ExponentiateLoop(scores, count, top);
-}
-
-__attribute__((target("avx2,fma"))) void ScoreGradientsWithAvx2(
-    const float* p, float* dp, int64_t count, float delta, float scale) {
-  ScoreGradientsLoop(p, dp, count, delta, scale);
-}
-
-bool HasAvx2() {
-  static const bool has =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return has;
+  if (b.transposed || scale != 1) return false;
+  if (!adds) std::fill_n(out, b.columns, 0.0f);
+  AddRowTimes(a.data, b.data, b.leading, b.columns, b.rows, out);
+  return true;
 }
 
 // out[rows, columns] += scale * a @ b.
@@ -151,6 +90,11 @@ FloatBlock HeadArray::Read(int64_t batch, int64_t head, int64_t row,
     return {static_cast<const float*>(data) + at, rows, columns,
             std::max(strides.row, columns), false};
   }
+  if (dtype != DType::kFloat32 && strides.column == 1) {
+    Widen(static_cast<const uint16_t*>(data) + at, dtype, strides.row, rows,
+          columns, room);
+    return {room, rows, columns, columns, false};
+  }
   for (int64_t i = 0; i < rows; ++i) {
     float* const to = room + i * columns;
     VisitNumbers(data, dtype, at + i * strides.row, strides.column, columns,
@@ -167,23 +111,33 @@ void HeadArray::AddTo(float* to, int64_t batch, int64_t head, int64_t row,
 
 void HeadArray::Write(int64_t batch, int64_t head, int64_t row, int64_t rows,
                       const float* from) const {
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t at = Offset(batch, head, row + i);
-    for (int64_t j = 0; j < columns; ++j, ++from) {
-      const int64_t to = at + j * strides.column;
-      if (dtype == DType::kFloat32) {
-        static_cast<float*>(data)[to] = *from;
-      } else {
-        static_cast<uint16_t*>(data)[to] =
-            dtype == DType::kBFloat16 ? BFloat16Of(*from) : Float16Of(*from);
-      }
+  for (int64_t i = 0; i < rows; ++i, from += columns)
+    WriteRow(Offset(batch, head, row + i), from);
+}
+
+void HeadArray::WriteRow(int64_t at, const float* from) const {
+  if (dtype == DType::kFloat32) {
+    float* const to = static_cast<float*>(data) + at;
+    if (strides.column == 1) {
+      std::copy_n(from, columns, to);
+    } else {
+      for (int64_t j = 0; j < columns; ++j) to[j * strides.column] = from[j];
     }
+    return;
+  }
+  uint16_t* const to = static_cast<uint16_t*>(data) + at;
+  if (strides.column == 1) {
+    Narrow(from, dtype, columns, to);
+  } else {
+    for (int64_t j = 0; j < columns; ++j)
+      Narrow(from + j, dtype, 1, to + j * strides.column);
   }
 }
 
 dnnl_status_t MultiplyBlocks(const DnnlLibrary* library, const FloatBlock& a,
                              const FloatBlock& b, float scale, bool adds,
                              float* out, int64_t leading) {
+  if (MultiplyRow(a, b, scale, adds, out)) return dnnl_success;
   if (library != nullptr) {
     return library->dnnl_sgemm(a.transposed ? 'T' : 'N',
                                b.transposed ? 'T' : 'N', a.rows, b.columns,
@@ -196,26 +150,6 @@ dnnl_status_t MultiplyBlocks(const DnnlLibrary* library, const FloatBlock& a,
   }
   AddProduct(a, b, scale, out, leading);
   return dnnl_success;
-}
-
-float LargestOf(const float* scores, int64_t count) {
-  return HasAvx2() ? LargestWithAvx2(scores, count)
-                   : LargestLoop(scores, count);
-}
-
-float Exponentiate(float* scores, int64_t count, float top) {
-  return HasAvx2() ? ExponentiateWithAvx2(scores, count, top)
-                   : ExponentiateLoop(scores, count, top);
-}
-
-void ScoreGradients(const float* p, float* dp, int64_t count, float delta,
-                    float scale) {
-  HasAvx2() ? ScoreGradientsWithAvx2(p, dp, count, delta, scale)
-            : ScoreGradientsLoop(p, dp, count, delta, scale);
-}
-
-void ScaleBy(float factor, float* values, int64_t count) {
-  for (int64_t j = 0; j < count; ++j) values[j] *= factor;
 }
 
 }  // namespace kiln

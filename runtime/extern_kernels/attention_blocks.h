@@ -50,22 +50,14 @@ struct HeadArray {
   int64_t Offset(int64_t batch, int64_t head, int64_t row) const {
     return batch * strides.batch + head * strides.head + row * strides.row;
   }
+  void WriteRow(int64_t at, const float* from) const;
 };
 
 // out[a.rows, b.columns] = scale * a @ b, or that added to it, by oneDNN's sgemm or,
-// where `library` is null, loops of ours. `leading`: of out.
+// where `library` is null or `a` is one row, loops of ours. `leading`: of out.
 dnnl_status_t MultiplyBlocks(const DnnlLibrary* library, const FloatBlock& a,
                              const FloatBlock& b, float scale, bool adds,
                              float* out, int64_t leading);
-
-// The largest of some scores, -inf of none. A NaN is passed over.
-float LargestOf(const float* scores, int64_t count);
-// Makes e^(score - top) of scores, 0 of what is e^-87 or less; gives their sum.
-float Exponentiate(float* scores, int64_t count, float top);
-// Makes p * (dp - delta) * scale of dp.
-void ScoreGradients(const float* p, float* dp, int64_t count, float delta,
-                    float scale);
-void ScaleBy(float factor, float* values, int64_t count);
 
 }  // namespace kiln
 

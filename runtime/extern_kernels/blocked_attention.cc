@@ -11,17 +11,26 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/attention_blocks.h"
+#include "runtime/extern_kernels/attention_loops.h"
 
 namespace kiln {
 namespace {
 
-// Queries and keys at a time: their scores take 128 KiB, and what they are of as much.
-constexpr int64_t kRows = 128;
-constexpr int64_t kColumns = 256;
+// The most queries and keys at a time: their scores take 128 KiB, and what they are of
+// as much. Fewer queries of a causal mask leave out more of what they do not see.
+constexpr int64_t kMostRows = 128;
+constexpr int64_t kMostCausalRows = 64;
+constexpr int64_t kMostColumns = 256;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 int64_t BlocksOf(int64_t length, int64_t block) {
   return (length + block - 1) / block;
+}
+
+// The length of blocks as even as they can be, at least 1.
+int64_t EvenBlock(int64_t length, int64_t most) {
+  const int64_t blocks = std::max<int64_t>(1, BlocksOf(length, most));
+  return std::max<int64_t>(1, BlocksOf(length, blocks));
 }
 
 // The arrays of one call.
@@ -72,13 +81,20 @@ class BlockedAttention final : public PreparedCall {
   BlockedAttention(const AttentionProblem& problem,
                    std::shared_ptr<const DnnlLibrary> library,
                    ThreadPool& threads)
-      : p_(problem), library_(std::move(library)), threads_(threads) {}
+      : p_(problem),
+        rows_(EvenBlock(problem.queries,
+                        problem.causal == AttentionProblem::Causal::kNone
+                            ? kMostRows
+                            : kMostCausalRows)),
+        columns_(EvenBlock(problem.keys, kMostColumns)),
+        library_(std::move(library)),
+        threads_(threads) {}
 
   absl::Status Run(const ExternBuffers& buffers, Stream) const override {
     Work work{this, ArraysOf(p_, buffers)};
     const int64_t pieces =
         p_.backward ? p_.batch * p_.key_heads
-                    : p_.batch * p_.heads * BlocksOf(p_.queries, kRows);
+                    : p_.batch * p_.heads * BlocksOf(p_.queries, rows_);
     threads_.ParallelFor(
         pieces, 1,
         [](void* context, int64_t begin, int64_t end) {
@@ -128,11 +144,13 @@ class BlockedAttention final : public PreparedCall {
   void RunPieces(Work& work, int64_t begin, int64_t end) const {
     std::optional<DnnlLibrary::SingleThread> alone;
     if (library_ != nullptr) alone.emplace(*library_);
-    const int64_t widest = std::max(p_.width, p_.value_width);
-    const int64_t blocks =
-        2 * kRows * kColumns + (2 * kRows + 4 * kColumns) * widest + 2 * kRows;
-    const int64_t rows = p_.backward ? sharing() * p_.queries : kRows;
-    Room room(blocks + rows * (widest + 1));
+    // What Forward or Backward takes.
+    const int64_t e = p_.width, v = p_.value_width;
+    const int64_t forward = rows_ * (columns_ + e + v) + columns_ * (e + v);
+    const int64_t backward = 2 * rows_ * columns_ + rows_ * (e + 2 * v) +
+                             2 * columns_ * (e + v) +
+                             sharing() * p_.queries * (e + 1);
+    Room room(p_.backward ? backward : forward);
     if (!room.ok()) {
       work.lacks_memory.store(true);
       return;
@@ -142,9 +160,9 @@ class BlockedAttention final : public PreparedCall {
       if (p_.backward) {
         Backward(work, i / p_.key_heads, i % p_.key_heads, room);
       } else {
-        const int64_t count = BlocksOf(p_.queries, kRows);
+        const int64_t count = BlocksOf(p_.queries, rows_);
         Forward(work, i / count / p_.heads, i / count % p_.heads,
-                i % count * kRows, room);
+                i % count * rows_, room);
       }
     }
   }
@@ -156,13 +174,13 @@ class BlockedAttention final : public PreparedCall {
     if (status != dnnl_success) work.failed.store(status);
   }
 
-  // scores[rows, kColumns], masked.
+  // scores[rows, columns_], masked.
   void Scores(Work& work, const Meeting& at, const FloatBlock& query,
               const FloatBlock& key, float* scores) const {
     Multiply(work, query, key.Transposed(), static_cast<float>(p_.scale), false,
-             scores, kColumns);
+             scores, columns_);
     for (int64_t i = 0; i < at.rows; ++i) {
-      float* const row = scores + i * kColumns;
+      float* const row = scores + i * columns_;
       const int64_t m = at.row + i;
       if (p_.has_bias)
         work.arrays.bias.AddTo(row, at.batch, at.head, m, at.column,
@@ -178,62 +196,50 @@ class BlockedAttention final : public PreparedCall {
   void Forward(Work& work, int64_t batch, int64_t head, int64_t row,
                Room& room) const {
     const Arrays& arrays = work.arrays;
-    const int64_t rows = std::min(kRows, p_.queries - row), v = p_.value_width;
-    float* const scores = room.Take(kRows * kColumns);
-    float* const sums = room.Take(kRows * v);
-    float* const tops = room.Take(kRows);
-    float* const totals = room.Take(kRows);
-    float* const key_room = room.Take(kColumns * p_.width);
-    float* const value_room = room.Take(kColumns * v);
+    const int64_t rows = std::min(rows_, p_.queries - row), v = p_.value_width;
+    float* const scores = room.Take(rows_ * columns_);
+    float* const sums = room.Take(rows_ * v);
+    float* const key_room = room.Take(columns_ * p_.width);
+    float* const value_room = room.Take(columns_ * v);
+    RowSoftmax softmax[kMostRows];
     const FloatBlock query =
-        arrays.query.Read(batch, head, row, rows, room.Take(kRows * p_.width));
-    std::fill_n(sums, rows * v, 0.0f);
-    std::fill_n(tops, rows, kNothing);
-    std::fill_n(totals, rows, 0.0f);
-    const int64_t end = EndSeen(row + rows - 1);
-    for (int64_t n = FirstSeen(row); n < end; n += kColumns) {
+        arrays.query.Read(batch, head, row, rows, room.Take(rows_ * p_.width));
+    const int64_t first = FirstSeen(row), end = EndSeen(row + rows - 1);
+    if (first >= end) {
+      std::fill_n(sums, rows * v, 0.0f);
+      std::fill_n(softmax, rows, RowSoftmax{kNothing, 0});
+    }
+    for (int64_t n = first; n < end; n += columns_) {
       const Meeting at = {batch, head, row,
-                          rows,  n,    std::min(kColumns, end - n)};
+                          rows,  n,    std::min(columns_, end - n)};
       const int64_t x = head / sharing();
       Scores(work, at, query,
              arrays.key.Read(batch, x, n, at.columns, key_room), scores);
-      for (int64_t i = 0; i < rows; ++i) {
-        AddWeights(scores + i * kColumns, at.columns, tops[i], totals[i],
-                   sums + i * v);
+      if (n == first) {
+        StartRows(scores, rows, at.columns, columns_, softmax);
+      } else {
+        ContinueRows(scores, rows, at.columns, columns_, softmax, sums, v);
       }
-      Multiply(work, {scores, rows, at.columns, kColumns},
-               arrays.value.Read(batch, x, n, at.columns, value_room), 1, true,
-               sums, v);
+      Multiply(work, {scores, rows, at.columns, columns_},
+               arrays.value.Read(batch, x, n, at.columns, value_room), 1,
+               n > first, sums, v);
     }
     for (int64_t i = 0; i < rows; ++i) {
-      const bool blind = totals[i] == 0;
-      if (!blind) ScaleBy(1 / totals[i], sums + i * v, v);
-      const float logarithm = blind ? 0 : tops[i] + std::log(totals[i]);
+      const auto [top, total] = softmax[i];
+      const bool blind = total == 0;
+      if (!blind) ScaleBy(1 / total, sums + i * v, v);
+      const float logarithm = blind ? 0 : top + std::log(total);
       arrays.logsumexp.Write(batch, head, row + i, 1, &logarithm);
     }
     arrays.out.Write(batch, head, row, rows, sums);
   }
 
-  // Makes weights of a row of scores, as of the largest so far; what is summed up is
-  // scaled to it.
-  void AddWeights(float* scores, int64_t columns, float& top, float& total,
-                  float* sums) const {
-    const float before = top;
-    top = std::max(top, LargestOf(scores, columns));
-    if (top > before && total != 0) {
-      float shrunk = before;
-      total *= Exponentiate(&shrunk, 1, top);
-      ScaleBy(shrunk, sums, p_.value_width);
-    }
-    total += Exponentiate(scores, columns, top == kNothing ? 0 : top);
-  }
-
   // What the backward of a head of keys holds.
   struct Held {
-    float *query_grads, *deltas;        // of all its heads of queries
-    float *key_grads, *value_grads;     // of the columns at hand
-    float *p, *dp;                      // [kRows, kColumns]
-    float *query, *key, *value, *grad;  // where what is read is widened to
+    float *query_grads, *deltas;              // of all its heads of queries
+    float *key_grads, *value_grads;           // of the columns at hand
+    float *p, *dp;                            // [rows_, columns_]
+    float *query, *key, *value, *grad, *out;  // room for what is widened
   };
 
   void Backward(Work& work, int64_t batch, int64_t x, Room& room) const {
@@ -241,25 +247,26 @@ class BlockedAttention final : public PreparedCall {
     Held held;
     held.query_grads = room.Take(heads * p_.queries * e);
     held.deltas = room.Take(heads * p_.queries);
-    held.p = room.Take(kRows * kColumns);
-    held.dp = room.Take(kRows * kColumns);
-    held.query = room.Take(kRows * e);
-    held.grad = room.Take(kRows * v);
+    held.p = room.Take(rows_ * columns_);
+    held.dp = room.Take(rows_ * columns_);
+    held.query = room.Take(rows_ * e);
+    held.grad = room.Take(rows_ * v);
+    held.out = room.Take(rows_ * v);
     for (float** piece : {&held.key, &held.key_grads})
-      *piece = room.Take(kColumns * e);
+      *piece = room.Take(columns_ * e);
     for (float** piece : {&held.value, &held.value_grads})
-      *piece = room.Take(kColumns * v);
+      *piece = room.Take(columns_ * v);
     std::fill_n(held.query_grads, heads * p_.queries * e, 0.0f);
     for (int64_t g = 0; g < heads; ++g)
-      PutDeltas(work.arrays, batch, x * heads + g,
+      PutDeltas(work.arrays, batch, x * heads + g, held,
                 held.deltas + g * p_.queries);
-    for (int64_t n = 0; n < p_.keys; n += kColumns) {
-      const int64_t columns = std::min(kColumns, p_.keys - n);
+    for (int64_t n = 0; n < p_.keys; n += columns_) {
+      const int64_t columns = std::min(columns_, p_.keys - n);
       std::fill_n(held.key_grads, columns * e, 0.0f);
       std::fill_n(held.value_grads, columns * v, 0.0f);
       for (int64_t g = 0; g < heads; ++g) {
-        for (int64_t m = 0; m < p_.queries; m += kRows) {
-          const int64_t rows = std::min(kRows, p_.queries - m);
+        for (int64_t m = 0; m < p_.queries; m += rows_) {
+          const int64_t rows = std::min(rows_, p_.queries - m);
           if (EndSeen(m + rows - 1) <= n || FirstSeen(m) >= n + columns)
             continue;
           AddGradients(work, {batch, x * heads + g, m, rows, n, columns}, x, g,
@@ -277,13 +284,16 @@ class BlockedAttention final : public PreparedCall {
 
   // sum(grad * out) of each row.
   void PutDeltas(const Arrays& arrays, int64_t batch, int64_t head,
-                 float* deltas) const {
-    for (int64_t m = 0; m < p_.queries; ++m) {
-      double sum = 0;
-      for (int64_t e = 0; e < p_.value_width; ++e)
-        sum += static_cast<double>(arrays.grad.At(batch, head, m, e)) *
-               arrays.out.At(batch, head, m, e);
-      deltas[m] = static_cast<float>(sum);
+                 const Held& held, float* deltas) const {
+    for (int64_t m = 0; m < p_.queries; m += rows_) {
+      const int64_t rows = std::min(rows_, p_.queries - m);
+      const FloatBlock grad = arrays.grad.Read(batch, head, m, rows, held.grad);
+      const FloatBlock out = arrays.out.Read(batch, head, m, rows, held.out);
+      for (int64_t i = 0; i < rows; ++i) {
+        deltas[m + i] = static_cast<float>(DotOf(grad.data + i * grad.leading,
+                                                 out.data + i * out.leading,
+                                                 p_.value_width));
+      }
     }
   }
 
@@ -300,17 +310,17 @@ class BlockedAttention final : public PreparedCall {
     const FloatBlock value =
         arrays.value.Read(at.batch, x, at.column, at.columns, held.value);
     Scores(work, at, query, key, held.p);
-    Multiply(work, grad, value.Transposed(), 1, false, held.dp, kColumns);
+    Multiply(work, grad, value.Transposed(), 1, false, held.dp, columns_);
     for (int64_t i = 0; i < at.rows; ++i) {
       const int64_t m = at.row + i;
-      Exponentiate(held.p + i * kColumns, at.columns,
+      Exponentiate(held.p + i * columns_, at.columns,
                    arrays.logsumexp.At(at.batch, at.head, m, 0));
-      ScoreGradients(held.p + i * kColumns, held.dp + i * kColumns, at.columns,
+      ScoreGradients(held.p + i * columns_, held.dp + i * columns_, at.columns,
                      held.deltas[g * p_.queries + m],
                      static_cast<float>(p_.scale));
     }
-    const FloatBlock p = {held.p, at.rows, at.columns, kColumns};
-    const FloatBlock ds = {held.dp, at.rows, at.columns, kColumns};
+    const FloatBlock p = {held.p, at.rows, at.columns, columns_};
+    const FloatBlock ds = {held.dp, at.rows, at.columns, columns_};
     Multiply(work, p.Transposed(), grad, 1, true, held.value_grads,
              p_.value_width);
     Multiply(work, ds.Transposed(), query, 1, true, held.key_grads, p_.width);
@@ -319,6 +329,7 @@ class BlockedAttention final : public PreparedCall {
   }
 
   const AttentionProblem p_;
+  const int64_t rows_, columns_;  // of a block
   const std::shared_ptr<const DnnlLibrary>
       library_;  // null: not on the machine
   ThreadPool& threads_;

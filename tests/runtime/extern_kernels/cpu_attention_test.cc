@@ -41,7 +41,8 @@ INSTANTIATE_TEST_SUITE_P(OneDnn, CpuAttention, testing::Bool(),
                            return info.param ? "Found" : "Lacking";
                          });
 
-// Small heads; what meets in a block is 128 queries and 256 keys.
+// Small heads; what meets in a block is at most 128 queries, or 64 of a causal mask, and
+// 256 keys.
 AttentionShape Shape(std::string name, int64_t m, int64_t n,
                      DType dtype = DType::kFloat32) {
   return {.name = std::move(name),
@@ -62,12 +63,16 @@ std::vector<AttentionShape> Shapes() {
       Shape("bf16", 40, 300, DType::kBFloat16),
       Shape("f16", 140, 50, DType::kFloat16),
       Shape("one query", 1, 270),
+      Shape("one query, bf16", 1, 270, DType::kBFloat16),
+      Shape("short", 3, 7),
       Shape("one key", 5, 1)};
   const auto add = [&](AttentionShape shape) -> AttentionShape& {
     return shapes.emplace_back(std::move(shape));
   };
   AttentionShape& widths = add(Shape("odd widths", 33, 65));
   widths.e = 37, widths.v = 5;
+  AttentionShape& row = add(Shape("one query of odd widths", 1, 603));
+  row.e = 37, row.v = 13, row.h = 6, row.heads_inside = true;
   AttentionShape& batches = add(Shape("batches", 20, 30));
   batches.b = 3, batches.h = 6, batches.heads_inside = true;
   add(Shape("causal", 300, 300)).causal = true;

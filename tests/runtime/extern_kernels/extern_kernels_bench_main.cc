@@ -62,6 +62,55 @@ BENCHMARK_CAPTURE(Matmul, f64, DType::kFloat64)
     ->Args({1, 512, 512, 512})
     ->UseRealTime();
 
+// Args: batch, heads, queries, keys, width, causal
+void Attention(benchmark::State& state, DType dtype) {
+  AttentionProblem p;
+  p.dtype = dtype;
+  p.batch = state.range(0);
+  p.heads = p.key_heads = state.range(1);
+  p.queries = state.range(2);
+  p.keys = state.range(3);
+  p.width = p.value_width = state.range(4);
+  p.scale = 0.125;
+  if (state.range(5) != 0) p.causal = AttentionProblem::Causal::kTopLeft;
+  const auto lay = [&](int64_t rows) {
+    return AttentionProblem::Strides{p.heads * rows * p.width, rows * p.width,
+                                     p.width, 1};
+  };
+  p.query = p.out = lay(p.queries);
+  p.key = p.value = lay(p.keys);
+  p.logsumexp = {p.heads * p.queries, p.queries, 1, 0};
+  const auto call = Cpu().externs->Prepare(p);
+  std::vector<float> q(p.batch * p.query.batch), k(p.batch * p.key.batch),
+      v(k.size()), out(q.size()), logsumexp(p.batch * p.logsumexp.batch);
+  ExternBuffers buffers;
+  buffers.operand[kQueryOperand] = q.data();
+  buffers.operand[kKeyOperand] = k.data();
+  buffers.operand[kValueOperand] = v.data();
+  buffers.operand[kOutOperand] = out.data();
+  buffers.operand[kLogsumexpOperand] = logsumexp.data();
+  for (auto _ : state) {
+    if (!(*call)->Run(buffers, nullptr).ok()) {
+      state.SkipWithError("refused");
+      break;
+    }
+  }
+  state.counters["flops"] =
+      benchmark::Counter(4.0 * p.batch * p.heads * p.queries * p.keys * p.width,
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
+void AttentionShapes(benchmark::internal::Benchmark* b) {
+  for (const int causal : {0, 1}) {
+    for (const int length : {16, 32, 64, 128, 256, 512})
+      b->Args({1, 12, length, length, 64, causal});
+  }
+  b->Args({1, 12, 1, 128, 64, 0})->Args({1, 12, 1, 512, 64, 0});
+  b->UseRealTime();
+}
+BENCHMARK_CAPTURE(Attention, f32, DType::kFloat32)->Apply(AttentionShapes);
+BENCHMARK_CAPTURE(Attention, bf16, DType::kBFloat16)->Apply(AttentionShapes);
+
 // Args: batch, channels in, out, side, window, stride, channels-last
 void Convolution(benchmark::State& state, ConvolutionProblem::Wanted wanted) {
   ConvolutionProblem p;
