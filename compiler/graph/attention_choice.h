@@ -21,10 +21,11 @@ struct AttentionForm {
   // b, h, x, m, n, e, v (compiler/loop/attention.h).
   SymExpr batch, heads, key_heads, queries, keys, width, value_width;
   double dropout = 0;
+  bool causal = false;
 };
 
 enum class AttentionBy : uint8_t {
-  kLibrary,  // cuDNN
+  kLibrary,  // cuDNN; on the CPU the runtime's own blocks
   kOwn,      // flash kernels of ours (schedule/flash_kernel.h)
   kParts,    // products and a softmax, with all scores in memory
 };
@@ -40,6 +41,11 @@ struct AttentionChoice {
 // Sizes that are not known are decided by their hints, with a guard.
 AttentionChoice ChooseAttention(const AttentionForm& form, ShapeEnv& shapes,
                                 const Target& target);
+
+// Why an attention is taken apart although a kernel has it: "few scores". Empty where
+// the kernel is as fast. Decides as ChooseAttention does.
+std::string FasterInParts(const AttentionForm& form, ShapeEnv& shapes,
+                          const Target& target);
 
 // For people: "attention NAME [b 2, h 8, x 2, m s0, n s0, e 64, v 64] bf16: GROUND:
 // heads of 64 on sm_90". `name`: with what stands in front of it.

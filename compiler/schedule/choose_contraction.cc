@@ -201,7 +201,8 @@ AttentionForm FormOf(const Attention& a) {
           a.extents[Attention::kN],
           a.extents[Attention::kE],
           a.extents[Attention::kV],
-          a.dropout};
+          a.dropout,
+          a.causal != Attention::Causal::kNone};
 }
 
 std::string LineOf(const Attention& a, std::string ground,

@@ -1,6 +1,6 @@
 """The attention operators that PyTorch has for CUDA are steps of Kiln's graphs.
 
-On the CPU, where PyTorch lacks them, Kiln's own blocks compute them from 2**20 scores on."""
+On the CPU, where PyTorch lacks them, Kiln's own blocks compute them."""
 
 import math
 
@@ -58,9 +58,8 @@ def near(found, due):
     assert (found.double() - due).norm() <= 1e-5 * due.norm()
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_flash_attention(inside):
-    m = 2049
+@pytest.mark.parametrize(("m", "inside"), [(2049, False), (2049, True), (9, False)])
+def test_flash_attention(m, inside):
     inputs = [heads(4, m, inside), heads(2, m, inside), heads(2, m, inside)]
     y, logsumexp, gradients = trained(torch.compile(flash, backend="kiln", fullgraph=True), inputs)
     due = trained(defined, inputs)
@@ -72,9 +71,8 @@ def test_flash_attention(inside):
     assert kiln.counters["host_kernels"] == 0
 
 
-@pytest.mark.parametrize("biased", [False, True])
-def test_efficient_attention_gives_rows_in_whole_32(biased):
-    m, rows = 2049, 2080
+@pytest.mark.parametrize(("m", "rows", "biased"), [(2049, 2080, False), (2049, 2080, True), (9, 32, True)])
+def test_efficient_attention_gives_rows_in_whole_32(m, rows, biased):
     inputs = [heads(4, m) for _ in range(3)]
     bias = [torch.randn(1, 1, 1, m).expand(1, 4, m, m)] if biased else []
     y, logsumexp, gradients = trained(torch.compile(efficient, backend="kiln", fullgraph=True), inputs, *bias)

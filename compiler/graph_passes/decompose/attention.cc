@@ -156,8 +156,16 @@ AttentionForm FormOf(Decomposition& d) {
   const TensorMeta& q = d.e.meta(d.Tensor("query"));
   const TensorMeta& k = d.e.meta(d.Tensor("key"));
   const TensorMeta& v = d.e.meta(d.Tensor("value"));
-  return {q.dtype,    q.sizes[0], q.sizes[1], k.sizes[1],          q.sizes[2],
-          k.sizes[2], q.sizes[3], v.sizes[3], d.Float("dropout_p")};
+  return {q.dtype,
+          q.sizes[0],
+          q.sizes[1],
+          k.sizes[1],
+          q.sizes[2],
+          k.sizes[2],
+          q.sizes[3],
+          v.sizes[3],
+          d.Float("dropout_p"),
+          d.Bool("is_causal")};
 }
 
 AttentionChoice ChoiceOf(Decomposition& d) {
@@ -174,13 +182,19 @@ AttentionChoice ChoiceOf(Decomposition& d) {
 // that says why.
 bool IsWhole(Decomposition& d) {
   const AttentionChoice choice = ChoiceOf(d);
-  if (choice.by != AttentionBy::kParts) return true;
-  if (Unfit(d).empty()) {
-    d.e.graph().taken_apart.push_back(ExplainAttention(
-        absl::StrCat(d.Has("grad_out") ? "attention_backward " : "attention ",
-                     PacketName(d.op().name)),
-        FormOf(d), choice.ground, d.target()));
+  const bool has_kernel = choice.by != AttentionBy::kParts;
+  if (!Unfit(d).empty()) return has_kernel;
+  std::string ground = choice.ground;
+  if (has_kernel) {
+    const std::string faster =
+        FasterInParts(FormOf(d), d.e.graph().shapes, d.target());
+    if (faster.empty()) return true;
+    ground = absl::StrCat("in parts, ", faster);
   }
+  d.e.graph().taken_apart.push_back(ExplainAttention(
+      absl::StrCat(d.Has("grad_out") ? "attention_backward " : "attention ",
+                   PacketName(d.op().name)),
+      FormOf(d), ground, d.target()));
   return false;
 }
 
