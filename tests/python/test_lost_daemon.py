@@ -182,6 +182,20 @@ def test_daemons_that_ended_leave_neither_a_socket_nor_its_lock(folders, tmp_pat
         assert not list(sockets.glob("*.sock*"))
 
 
+def test_a_cache_may_be_the_folder_of_the_sockets(folders):
+    with tempfile.TemporaryDirectory(prefix="kiln-") as runtime:
+        cache = Path(runtime, "kiln")
+        folders |= {"XDG_RUNTIME_DIR": runtime, "KILN_CACHE_DIR": str(cache)}
+        compiles = []
+        for _ in range(2):  # a daemon of its own each
+            done, errors = answer_of(start(ONCE, **folders))
+            assert done.get("local_compiles", 0) == 0, errors
+            compiles.append(done.get("compiles", 0))
+            end_daemons(cache)
+            wait_until(lambda: not daemons(cache))
+        assert compiles == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("silent_about", "due"),
     [

@@ -298,7 +298,7 @@ def test_a_cache_folder_of_others_files_is_left_as_it_is(monkeypatch, tmp_path):
     assert tmp_path.stat().st_mode & 0o777 == 0o755
     # One that a daemon has used is its own, whatever else is there.
     (tmp_path / "signing.key").touch()
-    service._check_ours(tmp_path)
+    service._check_ours(tmp_path, tmp_path / "kilnd.sock")
 
 
 def test_a_link_in_the_place_of_the_lock_cuts_nothing_short(tmp_path):

@@ -195,9 +195,10 @@ def with_log(error: _native.Error) -> _native.Error:
     return _native.Error(code, reason, f"{message}; the daemon's log: {log}")
 
 
-def _check_ours(folder: Path) -> None:
+def _check_ours(folder: Path, path: Path) -> None:
     """OSError for another user's folder, and for one with files, none of them a daemon's, which would
-    close it to others. kilnd looks too, but takes the log that is put there for its own."""
+    close it to others. The daemon's socket, at ``path``, and locks may lie there. kilnd looks too, but
+    takes the log that is put there for its own."""
     try:
         owner = folder.stat().st_uid
         names = set(os.listdir(folder))
@@ -208,6 +209,8 @@ def _check_ours(folder: Path) -> None:
             f"KILN_CACHE_DIR: {folder} belongs to user {owner}, expected {os.geteuid()}; name a folder "
             "of your own"
         )
+    beside = {path.name, f"{path.name}.lock", path.with_suffix(".lock").name}
+    names -= beside if folder == path.parent else set()
     if names and not names & {*_OWN_FILES}:
         raise OSError(
             f"KILN_CACHE_DIR: {folder}: found {min(names)!r} and no file of a kilnd's; name a new or "
@@ -218,7 +221,7 @@ def _check_ours(folder: Path) -> None:
 def _launch(path: Path, folder: Path) -> subprocess.Popen:
     command = [program("kilnd"), "--socket", str(path), "--data-folder", str(folder)]
     command += ["--idle-exit-s", str(_IDLE_EXIT_S)]
-    _check_ours(folder)
+    _check_ours(folder, path)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
