@@ -29,8 +29,9 @@ namespace kiln {
 // of an input that the caller of Executor::Create declared fixed. Two things do
 // not count, because the plan does not say enough of them: what a kernel computes
 // from constants alone, and memory that a result of the plan views, which the
-// caller may write to. Inputs that are not declared are copied in every run, as
-// are the parameters of a torch.compile model that was not frozen.
+// caller may write to. Of inputs that are not declared, such as the parameters of a
+// torch.compile model that was not frozen, a convolution makes a copy in every run;
+// a product reads them as they lie.
 //
 // Thread-safe.
 class ConstantOperands {

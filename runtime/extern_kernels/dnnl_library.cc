@@ -15,6 +15,11 @@ bool DnnlLibrary::has_avx512() const {
   return (dnnl_get_effective_cpu_isa() & kNeeded) == kNeeded;
 }
 
+bool DnnlLibrary::has_avx2_alone() const {
+  constexpr unsigned kNeeded = dnnl_cpu_isa_avx2;
+  return (dnnl_get_effective_cpu_isa() & kNeeded) == kNeeded && !has_avx512();
+}
+
 bool DnnlLibrary::multiplies_bf16() const {
   constexpr unsigned kNeeded = dnnl_cpu_isa_avx512_core_bf16;
   return (dnnl_get_effective_cpu_isa() & kNeeded) == kNeeded;

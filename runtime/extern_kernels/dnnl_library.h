@@ -53,6 +53,9 @@ class DnnlLibrary {
   // The processor has vectors of 64 bytes, and the library uses them.
   bool has_avx512() const;
 
+  // The library's kernels are those for AVX2, not those for AVX-512.
+  bool has_avx2_alone() const;
+
   // The processor has bf16 products, and the library uses them (it may be told
   // not to by ONEDNN_MAX_CPU_ISA).
   bool multiplies_bf16() const;

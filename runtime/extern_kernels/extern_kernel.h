@@ -257,13 +257,14 @@ struct ExternBuffers {
   void* operand[kMaxExternOperands] = {};
   void* workspace = nullptr;  // PreparedCall::workspace_bytes of the call's own
   // A copy of one operand that PrepareOperand made; then the operand itself is not
-  // read. Null: the call makes the copy in every run.
+  // read. Null: a convolution makes the copy in every run, a matmul reads the operand
+  // as it lies.
   void* prepared = nullptr;
 };
 
-// The form in which a library wants an operand that it copies before it computes.
+// The form in which a library wants an operand of which it can be given a copy.
 struct OperandForm {
-  int operand = -1;    // by ExternBuffers' numbers; -1: it copies none
+  int operand = -1;    // by ExternBuffers' numbers; -1: it wants none
   int64_t bytes = 0;   // of the copy, as an Allocator aligns it
   std::string layout;  // how the operand lies and how the copy does, as bytes:
                        // equal for calls that can share a copy
@@ -332,7 +333,7 @@ class ExternLibrary {
   }
 
   // Weights brought into the library's own layout so far: once for each PrepareOperand,
-  // and once for each Run that was given none.
+  // and once for each Run of a convolution that was given none.
   virtual int64_t weight_reorders() const { return 0; }
 
   // Problems prepared so far for which our own, slower loops stand in for a
