@@ -62,6 +62,45 @@ BENCHMARK_CAPTURE(Matmul, f64, DType::kFloat64)
     ->Args({1, 512, 512, 512})
     ->UseRealTime();
 
+// A linear of constant weights that lie by column, as they lie and as a copy, on one
+// thread. Args: rows, k, n, whether there is a copy.
+void Linear(benchmark::State& state) {
+  static const auto device =
+      std::make_shared<CpuDevice>(CpuDeviceOptions{.threads = 1});
+  static const auto externs = MakeCpuExterns(device, {});
+  MatmulProblem p;
+  p.m = state.range(0);
+  p.k = state.range(1);
+  p.n = state.range(2);
+  p.a = {0, p.k, 1};
+  p.b = {0, 1, p.k};
+  p.out = {0, p.n, 1};
+  const auto call = externs->Prepare(p);
+  std::vector<float> a(p.m * p.k), b(p.k * p.n), out(p.m * p.n);
+  ExternBuffers buffers{{a.data(), b.data(), nullptr, out.data()}};
+  const OperandForm form = (*call)->operand_form();
+  if (state.range(3) != 0) {
+    if (form.operand < 0) {
+      state.SkipWithError("no copy is offered");
+      return;
+    }
+    buffers.prepared = *device->allocator().Allocate(form.bytes, nullptr);
+    if (!(*call)->PrepareOperand(buffers, buffers.prepared).ok()) {
+      state.SkipWithError("no copy");
+    }
+  }
+  for (auto _ : state) {
+    if (!(*call)->Run(buffers, nullptr).ok()) {
+      state.SkipWithError("refused");
+      break;
+    }
+  }
+  if (buffers.prepared != nullptr) {
+    device->allocator().Free(buffers.prepared, form.bytes, nullptr);
+  }
+}
+BENCHMARK(Linear)->ArgsProduct({{8, 32, 128, 256}, {768}, {768, 3072}, {0, 1}});
+
 // Args: batch, heads, queries, keys, width, causal
 void Attention(benchmark::State& state, DType dtype) {
   AttentionProblem p;
