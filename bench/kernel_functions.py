@@ -112,6 +112,10 @@ def sort(x):
     return values, indices
 
 
+def argsort(x):
+    return torch.argsort(x)
+
+
 def topk(x):
     values, indices = torch.topk(x, 50)
     return values, indices
@@ -123,6 +127,10 @@ def argmax(x):
 
 def maxpool(x):
     return F.max_pool2d(x, 3, 2, 1)
+
+
+def avgpool(x):
+    return F.avg_pool2d(x, 3, 2, 1)
 
 
 def rope(x, cos, sin):

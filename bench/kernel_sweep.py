@@ -2,11 +2,12 @@
 
 usage: ./kiln bench kernel_sweep [--points N] [--seed S] [--part I/N] [--json FILE]
 
-A point is a family (softmax, LayerNorm, sums, argmax, cross entropy, concatenation, ...), a row
-length, a number of rows and a dtype; one in five has symbolic sizes. A seed always gives the same
-points. They go through all 270 pairs of a family and a length before one is repeated. The main
-tensor has 1 to 512 MB. Times are taken as by gpu_kernels: the median of 7 calls after 2 warm-ups.
-The exit status is 1 when a result of Kiln is wrong or when Kiln fails at a point.
+A point is a family of sweep_families (all of gpu_kernels, some in further forms), a length that
+fits it (of a row, an image's side, a head, a parameter), a number of such rows and a dtype; one in
+five has symbolic sizes. A seed always gives the same points. They go through all families again and
+again, and no family has a length twice before it has had all of its lengths. The main tensor has 1
+to 512 MB. Times are taken as by gpu_kernels: the median of 7 calls after 2 warm-ups. The exit
+status is 1 when a result of Kiln is wrong or when Kiln fails at a point.
 """
 
 from __future__ import annotations
@@ -23,12 +24,6 @@ import sys
 from environment import chosen_backends, command_line, machine, require_pattern
 
 BACKENDS = ("inductor", "kiln")
-LENGTHS = (
-    *(64, 100, 127, 256, 768, 1000, 1024, 2047, 4096, 5000, 8192, 11008, 16384, 32000),
-    *(50257, 65536, 131072, 262144),
-)
-DTYPES = {"float32": 4, "float16": 2, "bfloat16": 2}
-LEAST_BYTES, MOST_BYTES, MOST_ROWS = 1e6, 512e6, 1e6
 # The shares of points with fixed sizes, with all sizes symbolic (dynamic=True), and with a symbolic
 # number of rows (mark_dynamic).
 DYNAMIC = {"": 0.8, "all": 0.1, "rows": 0.1}
@@ -38,67 +33,73 @@ SLOW = 0.9
 @dataclasses.dataclass(frozen=True)
 class Point:
     family: str
-    rows: int
-    length: int
+    length: int  # what the family's sizes were drawn for: of a row, of a side of an image
+    sizes: tuple[int, ...]
     dtype: str
     dynamic: str
 
     @property
     def name(self) -> str:
         symbolic = f", {self.dynamic} symbolic" if self.dynamic else ""
-        return f"{self.family} {self.rows} x {self.length} {self.dtype}{symbolic}"
+        return f"{self.family} {' x '.join(map(str, self.sizes))} {self.dtype}{symbolic}"
 
 
 def make_points(count: int, seed: int, families: list[str]) -> list[Point]:
-    """The points of a seed. Each round pairs every family with another length."""
+    """The points of a seed. Each round has every family once, with another of its lengths."""
+    from sweep_families import SWEEP
+
     draw = random.Random(seed)
-    lengths = draw.sample(LENGTHS, len(LENGTHS))
+    lengths: dict[tuple[int, ...], list[int]] = {}
+    for name in families:
+        known = SWEEP[name].lengths
+        if known not in lengths:
+            lengths[known] = draw.sample(known, len(known))
     points: list[Point] = []
     for shift in itertools.count():
-        pairs = [
-            (family, lengths[(place + shift) % len(lengths)])
-            for place, family in enumerate(families)
-        ]
-        for family, length in draw.sample(pairs, len(pairs)):
+        pairs = []
+        for place, name in enumerate(families):
+            own = lengths[SWEEP[name].lengths]
+            pairs.append((name, own[(place + shift) % len(own)]))
+        for name, length in draw.sample(pairs, len(pairs)):
             if len(points) == count:
                 return points
-            dtype = draw.choice(list(DTYPES))
-            points.append(
-                Point(
-                    family,
-                    _rows(draw, length, DTYPES[dtype]),
-                    length,
-                    dtype,
-                    draw.choices(list(DYNAMIC), list(DYNAMIC.values()))[0],
-                )
-            )
+            family = SWEEP[name]
+            dtype = draw.choice(family.dtypes)
+            sizes = family.draw_sizes(draw, length, dtype)
+            dynamic = draw.choices(list(DYNAMIC), list(DYNAMIC.values()))[0]
+            points.append(Point(name, length, sizes, dtype, dynamic if family.symbolic else ""))
 
 
-def _rows(draw: random.Random, length: int, itemsize: int) -> int:
-    """From 1 to a million, evenly by the logarithm, so that a tensor is neither tiny nor huge."""
-    least = max(1.0, LEAST_BYTES / (length * itemsize))
-    most = min(MOST_ROWS, MOST_BYTES / (length * itemsize))
-    return max(1, round(math.exp(draw.uniform(math.log(least), math.log(most)))))
+def mark_count(point: Point, inputs: tuple) -> None:
+    """Marks the number of rows, wherever the inputs have it."""
+    import torch
+
+    from sweep_families import SWEEP
+
+    count = inputs[SWEEP[point.family].counted].shape[0]
+    for tensor in inputs:
+        for dimension, size in enumerate(tensor.shape):
+            if size == count:
+                torch._dynamo.maybe_mark_dynamic(tensor, dimension)
 
 
 def measure_point(point: Point, order: list[str], clock, options) -> dict:
     """A row of figures."""
     import torch
 
-    from kernel_families import Maker, sweep_family
+    from kernel_families import Maker
     from kernel_timing import Case, measure_backend
+    from sweep_families import sweep_family
 
     row = {"name": point.name, **dataclasses.asdict(point), "backends": {}}
-    family = sweep_family(point.family, point.rows, point.length, getattr(torch, point.dtype))
+    family = sweep_family(point.family, point.sizes, getattr(torch, point.dtype))
     try:
         case = Case(family, Maker(options.device, options.tiny))
     except Exception as error:  # out of memory, say; the other points go on
         row["backends"]["kiln"] = {"error": f"its inputs: {error}".splitlines()[0]}
         return row
     if point.dynamic == "rows":
-        for tensor in case.inputs:
-            if tensor.shape[0] == case.inputs[0].shape[0]:
-                torch._dynamo.maybe_mark_dynamic(tensor, 0)
+        mark_count(point, case.inputs)
     dynamic = {"": False, "all": True, "rows": None}[point.dynamic]
     for backend in order:
         row["backends"][backend] = measure_backend(case, backend, clock, dynamic)
@@ -111,7 +112,7 @@ def print_row(row: dict) -> None:
     theirs, ours = (milliseconds(row["backends"].get(backend)) for backend in BACKENDS)
     size = next((f["bytes"] for f in row["backends"].values() if "bytes" in f), 0)
     print(
-        f"{row['name']:60} {size / 1e6:7.0f} {cell(theirs):>8} {cell(ours):>8} "
+        f"{row['name']:72} {size / 1e6:7.0f} {cell(theirs):>8} {cell(ours):>8} "
         f"{cell(theirs / ours, '.2f'):>6}  {'; '.join(notes_of(row))}",
         flush=True,
     )
@@ -133,10 +134,11 @@ def print_summary(rows: list[dict]) -> None:
             f"({geometric_mean(values, 2.0):.3f} with each capped at 2); "
             f"below {SLOW}: {len(slow)}, {len(slow) / len(values):.1%}"
         )
-        for title, chosen in (("by family", "family"), ("by length", "length")):
+        for title, chosen in (("by family", "family"), ("rows by length", "length")):
             groups: dict = {}
             for row in rows:
-                if row["name"] in ratios:
+                of_rows = len(row["sizes"]) == 2
+                if row["name"] in ratios and (chosen == "family" or of_rows):
                     groups.setdefault(row[chosen], []).append(ratios[row["name"]])
             means = [f"{key} {geometric_mean(groups[key]):.2f}" for key in sorted(groups)]
             print(f"{title}: {', '.join(means)}")
@@ -179,8 +181,8 @@ def main() -> int:
     os.environ.setdefault("KILN_STRICT", "1")  # a graph in eager mode is no figure of Kiln's
     import torch
 
-    from kernel_families import SWEEP
     from kernel_timing import CpuClock, GpuClock, failures, read_peer, warm_inductor, write_json
+    from sweep_families import SWEEP
 
     families = [name for name in SWEEP if re.search(options.families, name)]
     first, parts = options.part
@@ -196,7 +198,7 @@ def main() -> int:
     facts = {"command": command, **machine(options.device)}
     peer = read_peer(options.peer)
     print("; ".join(f"{name} {value}" for name, value in facts.items()))
-    print(f"{'point':60} {'MB':>7} {'inductor':>8} {'kiln':>8} {'I/K':>6}", flush=True)
+    print(f"{'point':72} {'MB':>7} {'inductor':>8} {'kiln':>8} {'I/K':>6}", flush=True)
     rows: list[dict] = []
     for number, point in enumerate(points):
         order = options.backends[:: 1 if number % 2 == 0 else -1]
