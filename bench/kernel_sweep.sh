@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Inductor against Kiln on a GPU at 300 points: 15 kernel families at other sizes, dtypes and symbolic sizes.
+# Inductor against Kiln on a GPU at 300 points: the families of gpu_kernels at other sizes, dtypes and symbolic sizes.
 #
 # usage: ./kiln bench kernel_sweep [--points N] [--seed S] [--part I/N] [--families REGEX] [--backends inductor,kiln]
 #                                  [--repeats N] [--json FILE] [--peer FILE] [--list]
