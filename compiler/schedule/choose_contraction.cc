@@ -252,7 +252,7 @@ ContractionChoice ChooseContraction(const Contraction& c,
     return {
         ComputedBy::kLibrary,
         absl::StrCat(library, found ? ": loops of ours would take longer"
-                                    : ": loops of ours have no convolution")};
+                                    : ": loops of ours do not compute it")};
   }
   Bound bound = BoundOf(c, target);
   if (taken && !bound.by_memory &&

@@ -68,7 +68,7 @@ def test_each_contraction_has_its_ground():
     (graph,) = told.graphs
     by_first_word = sorted(graph.contractions)
     assert len(by_first_word) == 3, by_first_word
-    assert by_first_word[0].endswith(": oneDNN, bias: loops of ours have no convolution")
+    assert by_first_word[0].endswith(": oneDNN, bias: loops of ours do not compute it")
     assert by_first_word[1:] == [
         "product addmm+relu [m 8, n 32, k 16] f32: oneDNN, bias, relu: a product of matrices",
         "product mm [m 8, n 1, k 32] f32: own loops, a product with a vector",
