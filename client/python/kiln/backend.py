@@ -26,6 +26,7 @@ from .attention_masks import lay_out_masks
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
 from .flash_states import take_states_as_bits
+from .float_scalars import compute_float_scalars
 from .fuse_attention import fuse_attention
 from .fuse_linear_cross_entropy import fuse_linear_cross_entropy
 from .graph_choice import Chooser, annotated
@@ -143,6 +144,7 @@ def _aot(
                 take_states_as_bits(module)
             if is_inference and not values["fallback_random"]:
                 draw_from_seeds(module)
+            compute_float_scalars(module)
             name = f"{kind}_{next(_numbers)}"
             choice = chooser.choose(module, kind)
             graph = CompiledGraph(module, name, values, is_inference, choice)

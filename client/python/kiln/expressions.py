@@ -88,6 +88,14 @@ def _names() -> dict[object, str]:
     return {**_BY_SYMPY, **{kind: word for kind, word in there.items() if kind is not None}}
 
 
+def operation_of(expr: sympy.Basic) -> str:
+    """The name of what an expression does with its operands. LookupError for none of ours."""
+    name = _names().get(expr.func)
+    if name is None:
+        raise LookupError(f"{expr.func.__name__}: no operation on sizes")
+    return name
+
+
 def plain_expression(expr: sympy.Basic, values: Sequence[sympy.Symbol]) -> Plain:
     """An expression over `values`. LookupError for an operation that is none of ours."""
     if expr in (sympy.true, sympy.false):
@@ -100,10 +108,7 @@ def plain_expression(expr: sympy.Basic, values: Sequence[sympy.Symbol]) -> Plain
         return ["truediv", int(expr.p), int(expr.q)]
     if expr.is_number and not expr.args:
         return float(expr)
-    name = _names().get(expr.func)
-    if name is None:
-        raise LookupError(f"{expr.func.__name__}: no operation on sizes")
-    return [name, *(plain_expression(part, values) for part in expr.args)]
+    return [operation_of(expr), *(plain_expression(part, values) for part in expr.args)]
 
 
 def function_of(plain: Plain) -> Callable[[Sequence[Number]], Number]:
