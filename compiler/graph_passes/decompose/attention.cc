@@ -74,14 +74,21 @@ ValueId Narrowed(Decomposition& d, const Dialect& dialect, ValueId v) {
   return Heads(d.e, dialect.half_products ? d.e.ToDType(v, dtype) : v);
 }
 
-double Scale(Decomposition& d) {
+const SymExpr& WidthOf(Decomposition& d) {
+  return d.e.meta(d.Tensor("query")).sizes.back();
+}
+
+// None: it changes with the heads' width.
+std::optional<double> FixedScale(Decomposition& d) {
   if (d.Has("scale")) return d.Float("scale");
-  const SymExpr width = d.e.meta(d.Tensor("query")).sizes[3];
-  if (!width.is_constant()) {
-    d.Unsupported("a symbolic width without a scale");
-    return 1;
-  }
-  return 1 / std::sqrt(static_cast<double>(width.constant()));
+  if (!WidthOf(d).is_constant()) return std::nullopt;
+  return 1 / std::sqrt(static_cast<double>(WidthOf(d).constant()));
+}
+
+Operand Scale(Decomposition& d) {
+  if (const std::optional<double> fixed = FixedScale(d)) return *fixed;
+  const ValueId width = d.e.Full({}, WidthOf(d), DType::kFloat64);
+  return d.e.ToDType(d.e.Rsqrt(width), DType::kFloat32);
 }
 
 // q k^T * scale with its masks, in f32: [B, H, L, S].
@@ -181,7 +188,11 @@ AttentionChoice ChoiceOf(Decomposition& d) {
 // Whether the node becomes a step. One that can be taken apart and is leaves a line
 // that says why.
 bool IsWhole(Decomposition& d) {
-  const AttentionChoice choice = ChoiceOf(d);
+  AttentionChoice choice = ChoiceOf(d);
+  if (choice.by != AttentionBy::kParts && !FixedScale(d).has_value()) {
+    choice = {AttentionBy::kParts, "in parts, a scale that changes",
+              "a scale that changes"};
+  }
   const bool has_kernel = choice.by != AttentionBy::kParts;
   if (!Unfit(d).empty()) return has_kernel;
   std::string ground = choice.ground;
@@ -225,7 +236,7 @@ Argument Bias(Decomposition& d, const Dialect& dialect) {
 void AddNumbers(Decomposition& d, Emitter::Args& args) {
   args.push_back(std::string(d.Bool("is_causal") ? "top_left" : ""));
   args.push_back(int64_t{0});
-  args.push_back(Scale(d));
+  args.push_back(*FixedScale(d));
   args.push_back(d.Float("dropout_p"));
 }
 
