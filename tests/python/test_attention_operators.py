@@ -3,6 +3,7 @@
 On the CPU, where PyTorch lacks them, Kiln's own blocks compute them."""
 
 import math
+import warnings
 
 import cudnn_stand_in  # noqa: F401
 import pytest
@@ -171,3 +172,35 @@ def test_backends_of_a_gpu(name, own):
         assert one.dtype == its.dtype and one.stride() == its.stride()
         assert (one.double() - right).norm() <= 1.2 * (its.double() - right).norm()
     assert kiln.counters["host_kernels"] == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_where_the_width_changes_the_graph_computes_the_scale(dtype):
+    attend = F.scaled_dot_product_attention
+    compiled = torch.compile(attend, backend="kiln", dynamic=True, fullgraph=True)
+    kiln.counters.clear()
+    for width, length in ((32, 17), (24, 40)):
+        torch.manual_seed(0)
+        q, k, v = (torch.randn(2, 4, n, width, dtype=dtype) for n in (length, 33, 33))
+        results = []
+        for fn in (attend, compiled):
+            given = [x.clone().requires_grad_() for x in (q, k, v)]
+            y = fn(*given)
+            results.append([y.detach(), *torch.autograd.grad(y, given, q + 1)])
+        near = 4 * torch.finfo(dtype).eps if dtype == torch.bfloat16 else 1e-5
+        torch.testing.assert_close(results[1], results[0], rtol=near, atol=near)
+    assert kiln.counters["host_kernels"] == 0
+
+
+def test_attention_of_float64_trains_in_pytorch_without_a_warning():
+    q = torch.randn(2, 4, 17, 32, dtype=torch.float64, requires_grad=True)
+
+    def attend(q):
+        return F.scaled_dot_product_attention(q, q, q)
+
+    (due,) = torch.autograd.grad(attend(q).sum(), q)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y = torch.compile(attend, backend="kiln", fullgraph=True)(q)
+        (gradient,) = torch.autograd.grad(y.sum(), q)
+    torch.testing.assert_close(gradient, due)

@@ -341,6 +341,11 @@ Parts AttendBackward(Decomposition& d, const Dialect& dialect,
 }
 
 Parts FlashForCpuBackward(Decomposition& d) {
+  // Tracing has an f32 logsumexp where PyTorch's kernel then gives an f64 one.
+  if (d.e.dtype(d.Tensor("query")) == DType::kFloat64 &&
+      d.e.dtype(d.Tensor("logsumexp")) != DType::kFloat64) {
+    return d.Unsupported("an f64 query whose logsumexp is traced as f32");
+  }
   if (IsWhole(d))
     return AttendBackwardWhole(d, kFlashForCpu, d.Tensor("logsumexp"), kNoDraw);
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
