@@ -300,3 +300,8 @@ def test_the_trainer_of_transformers_trains_as_in_eager_mode(tmp_path, device, m
         checkpoint = os.path.join(tmp_path, "kiln", "checkpoint-3")
         again, _ = trained(tmp_path / "again", device, compiled, resume=checkpoint)
         assert again[-3:] == pytest.approx(expected[0][-3:], rel=1e-4)
+
+
+def test_the_name_of_a_region_is_taken_as_newer_torch_gives_it():
+    assert inductors_place._InPlace("default", None, None, name="region").compiler_name == "inductor"
+    assert inductors_place._InPlace("default", None, None, "region") == inductors_place._InPlace("default")

@@ -77,6 +77,7 @@ class _InPlace:
         mode: str | None = None,
         options: dict[str, object] | None = None,
         dynamic: bool | None = None,
+        name: str | None = None,  # from torch 2.15 on: what the compiled region is called
     ) -> None:
         self.dynamic = dynamic
         self._mode = _mode_taken_over(mode)
