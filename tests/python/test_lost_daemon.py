@@ -154,6 +154,19 @@ def test_a_program_that_starts_while_a_daemon_ends_gets_one_of_its_own(folders, 
     assert "local_compiles" not in done, errors
 
 
+def test_who_compiles_without_the_daemon_is_told_what_keeps_it_from_starting(folders, tmp_path):
+    folder = tmp_path / "kiln"
+    answer_of(start(ONCE, **folders))
+    end_daemons(folder)
+    wait_until(lambda: not daemons(folder))
+    (lock,) = folder.rglob("LOCK")
+    with open(lock, "r+b") as held:  # as another kilnd on this folder holds it
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        done, errors = answer_of(start(ONCE.replace("+ 3", "+ 5"), **folders))
+    assert done["local_compiles"] == 1
+    assert "its LOCK is held by another process; stop that one or use another folder" in errors
+
+
 def test_a_named_daemon_that_comes_up_later_is_asked_from_then_on(folders, tmp_path):
     path = Path(tempfile.mkdtemp(prefix="kiln-")) / "kilnd.sock"  # short enough for a socket
     program = start(EARLY, stdin=subprocess.PIPE, KILN_ADDR=f"unix:{path}", **folders)

@@ -102,6 +102,8 @@ def _tell_of_worker(said: str, daemon_lost: bool) -> None:
     with _telling:
         new = said and said not in _told
         _told.add(said)
+    complaint = service.own_complaint() if new and daemon_lost else ""
+    said += f"; {complaint}" if complaint else ""
     if new:
         own = f"kiln {service.version()}, build {service.build_number()[:8]}"
         tell(f"compiled in this process's own worker, since the daemon: {said} (here: {own})")

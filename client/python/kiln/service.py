@@ -263,6 +263,17 @@ def _said(log: Path, begin: int) -> str:
     return next(filter(None, reversed(lines)), "")
 
 
+def own_complaint() -> str:
+    """The last that the user's own daemon said, where the one that this process started failed; else
+    empty."""
+    if settings.named_addresses() or not any(daemon.poll() for daemon in _launched):
+        return ""
+    try:
+        return _said(data_folder() / _LOG, 0)
+    except OSError:
+        return ""
+
+
 def _start_daemon(path: Path) -> None:
     folder, deadline = data_folder(), time.monotonic() + _START_SECONDS
     log = folder / _LOG
