@@ -150,11 +150,11 @@ class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
 
-  // Puts all of it on `stream`, any number of times. The addresses and scalars
-  // are those of the capture; what is in the memory is not looked at until then.
+  // Puts all of it on `stream`, any number of times. Addresses and scalars are as
+  // they were at the capture. The memory's contents are read at each launch.
   virtual absl::Status Launch(Stream stream) = 0;
 
-  // Kernels, copies and fills that it consists of.
+  // The number of its kernels, copies and fills.
   virtual int64_t size() const = 0;
 };
 

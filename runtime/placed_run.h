@@ -16,21 +16,21 @@
 
 namespace kiln {
 
-// A run of which all is settled but its work: inputs looked at, symbols bound,
-// assertions held, library calls prepared, and each buffer at its address. What
-// the work needs does not move, so it can be captured, and the graph replayed.
+// A run that is ready but for its work: inputs are checked, symbols bound,
+// assertions tested, library calls prepared, and each buffer has its address. The
+// memory does not move, so the work can be captured and the graph replayed.
 //
-// Memory is taken and given back as the steps go by (memory_events.h), but
-// before any of them: the options' allocator and observers see what they see of
-// a run. So temporaries are free again when Place returns, and the work counts
-// on what the allocator promises: that memory it gave for the stream is used by
-// nothing else between the steps. A pool that only graphs of one stream use
-// holds to that. One thread at a time.
+// Place goes through the memory events of all steps (memory_events.h) before any
+// step does its work, so the allocator and the observers of the options see what
+// they see of a run. Temporaries are free again when Place returns. The work then
+// relies on the allocator: nothing else may use the memory that it gave for this
+// stream between the steps. A pool that only graphs of one stream use guarantees
+// that. One thread at a time.
 class PlacedRun {
  public:
-  // `options`: the allocator, if there is one, outlives this and the results;
-  // hooks and traces are not told of the work. Without a seed slot the seed is
-  // written to one now. Inputs must stay where they are as long as the work runs.
+  // `options`: the allocator, if there is one, must outlive this and the results.
+  // Hooks and traces do not see the work. Without a seed slot the seed is written to
+  // one now. Inputs must not move as long as the work runs.
   //
   // Errors: those of Executor::Run but for steps that fail; FAILED_PRECONDITION
   // when the stream is captured already.

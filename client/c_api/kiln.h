@@ -155,19 +155,19 @@ typedef struct KilnSessionOptions {
   /* What a local worker gets beside PATH, HOME, LANG and TMPDIR: lines of
    * NAME=value, as KILN_HOST_CC=/usr/bin/clang++. NULL: nothing. */
   const char* worker_environment;
-  /* Called when the daemon is gone, or takes connections and does not answer,
-   * before the fallback, on the thread that compiles or runs: so by several at
-   * once. May start a daemon. Writes where one is now, "unix:/path" or
-   * "host:port", to `address`, and gives 1: it is asked, now and from then on,
-   * unless it is the one that does not answer. 0: nowhere. May be NULL. */
+  /* Called before the fallback when the daemon is gone or does not answer, on the
+   * thread that compiles or runs, so several may be in it at once. May start a
+   * daemon. Writes the address of one that runs, "unix:/path" or "host:port", to
+   * `address` and returns 1: the session uses that one from now on, unless it is
+   * the one that does not answer. Returns 0 if there is none. May be NULL. */
   int32_t (*find_daemon)(void* context, char* address, size_t size);
   void* find_context; /* must live as long as session and callables */
-  /* Whose artifacts are asked for: 1 to 63 of a-z, 0-9, '-', '_' and '.'. NULL or
+  /* The namespace of the artifacts: 1 to 63 of a-z, 0-9, '-', '_' and '.'. NULL or
    * "": "default". */
   const char* cache_namespace;
-  /* How a daemon at "host:port" and this program prove themselves to each other:
-   * PEM files, and a file with a token in its first line. All are read again when
-   * they change. Without tls_ca only a loopback address is called, in plain.
+  /* How a daemon at "host:port" and this program authenticate to each other: PEM
+   * files, and a file with a token in its first line. All are read again when they
+   * change. Without tls_ca only a loopback address is called, without TLS.
    * NULL or "": none. */
   const char* tls_ca;          /* who signs daemons' certificates */
   const char* tls_certificate; /* this program's own, with its key */
@@ -175,9 +175,9 @@ typedef struct KilnSessionOptions {
   const char* token_file; /* as `compilectl tokens add` makes a token */
   KilnUrgency urgency;    /* how soon its compiles are wanted */
   /* Other daemons that serve the same requests: "unix:/path" and "host:port",
-   * with commas between them. Each request is asked of one of all, the same for
-   * all programs that name the same daemons, and of the next where that one is
-   * gone; find_daemon is then not called. Trusted as the first is. NULL or "":
+   * separated by commas. Each request goes to one of them; all programs that name
+   * the same daemons choose the same one. If it is gone, the next is asked, and
+   * find_daemon is not called. They are trusted as the first is. NULL or "":
    * none. */
   const char* more_daemons;
   /* 1: runs are device graphs where the device captures: of each graph and sizes

@@ -168,9 +168,9 @@ struct CudaShortScans {
                          const CudaShortScans&) = default;
 };
 
-// Scans down columns, of which neighbouring ones lie side by side in memory.
-// `across` threads take neighbouring columns, and `down` threads stretches of one
-// column, below one another.
+// Scans down columns; neighbouring columns are adjacent in memory. `across` threads
+// take neighbouring columns, and `down` threads take consecutive stretches of one
+// column.
 struct CudaColumnScans {
   int across = 32;
   int down = 8;
