@@ -8,7 +8,8 @@ were skipped (they need what this machine lacks) and targets that this
 configuration leaves out (target_compatible_with) are neither: a line before the
 last says how many there were, where and why. Exits 1 when anything failed, when
 bazel says that something did, or when the list of events ends in the middle (a full
-disk): what comes after that is not known.
+disk): what comes after that is not known. When bazel was interrupted, targets that
+were not built are counted in one line of their own.
 """
 
 import collections
@@ -17,6 +18,11 @@ import re
 import sys
 import urllib.parse
 import xml.etree.ElementTree
+
+# What bazel ends with when somebody stopped it.
+INTERRUPTED = 8
+# How a test ends that nobody stopped.
+ENDED = ("PASSED", "FLAKY", "FAILED", "TIMEOUT", "REMOTE_FAILURE")
 
 
 def ground_of(skipped):
@@ -47,7 +53,7 @@ def count_cases(path):
 
 def main():
     events_path, bazel_status = sys.argv[1], int(sys.argv[2])
-    passed = failed = 0
+    passed = failed = stopped = 0
     skipped = collections.Counter()
     broken = []
     with open(events_path, encoding="utf-8") as events:
@@ -59,7 +65,9 @@ def main():
                 failed += 1
                 break
             result = event.get("testResult")
-            if result:
+            if result and bazel_status == INTERRUPTED and result.get("status") not in ENDED:
+                stopped += 1
+            elif result:
                 good = result.get("status") == "PASSED"
                 path = next(
                     (
@@ -85,12 +93,16 @@ def main():
                 continue
             if event.get("aborted", {}).get("reason") == "SKIPPED":
                 skipped[summary["label"], "not for this configuration"] += 1
+            elif bazel_status == INTERRUPTED:
+                stopped += 1
             else:
                 broken.append(summary["label"] + " (not built)")
                 failed += 1
     for label in sorted(set(broken)):
         print("failed:", label)
-    if bazel_status != 0 and failed == 0:
+    if bazel_status == INTERRUPTED:
+        print(f"stopped: {stopped} targets were not built, or not tested to their end")
+    elif bazel_status != 0 and failed == 0:
         print(f"failed: bazel itself, with status {bazel_status}")
         failed = 1
     if skipped:
@@ -100,7 +112,7 @@ def main():
         )
         print(f"skipped: {sum(skipped.values())}: {where}")
     print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    sys.exit(1 if failed or bazel_status == INTERRUPTED else 0)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,15 @@ class CountTests(unittest.TestCase):
         self.assertEqual(lines, ["failed: //a (not built)", "1 passed, 1 failed"])
         self.assertEqual(status, 1)
 
+    def test_what_a_stopped_run_left_is_one_line(self):
+        events = [result("//a", "PASSED"), result("//b", "NO_STATUS"), not_built("//c"), not_built("//d")]
+        lines, status = self.run_on(events, 8)
+        self.assertEqual(
+            lines,
+            ["stopped: 3 targets were not built, or not tested to their end", "1 passed, 0 failed"],
+        )
+        self.assertEqual(status, 1)
+
     def test_a_target_that_is_not_for_this_configuration_counts_for_nothing(self):
         left_out = {
             "id": {"targetCompleted": {"label": "//a"}},
