@@ -182,17 +182,19 @@ AttentionChoice ChoiceOf(Decomposition& d) {
               "an operand is not of rank 4"};
     }
   }
-  return ChooseAttention(FormOf(d), d.e.graph().shapes, d.target());
+  AttentionChoice choice =
+      ChooseAttention(FormOf(d), d.e.graph().shapes, d.target());
+  if (choice.by != AttentionBy::kParts && !FixedScale(d).has_value()) {
+    return {AttentionBy::kParts, "in parts, a scale that changes",
+            "a scale that changes"};
+  }
+  return choice;
 }
 
 // Whether the node becomes a step. One that can be taken apart and is leaves a line
 // that says why.
 bool IsWhole(Decomposition& d) {
-  AttentionChoice choice = ChoiceOf(d);
-  if (choice.by != AttentionBy::kParts && !FixedScale(d).has_value()) {
-    choice = {AttentionBy::kParts, "in parts, a scale that changes",
-              "a scale that changes"};
-  }
+  const AttentionChoice choice = ChoiceOf(d);
   const bool has_kernel = choice.by != AttentionBy::kParts;
   if (!Unfit(d).empty()) return has_kernel;
   std::string ground = choice.ground;
