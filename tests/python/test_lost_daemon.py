@@ -138,12 +138,18 @@ def test_the_next_daemon_of_a_list_is_asked_when_the_first_goes(folders):
         assert second.jobs() in (4, 5)
 
 
-def test_a_program_that_starts_while_a_daemon_ends_gets_one_of_its_own(folders, tmp_path):
-    folder = tmp_path / "kiln"
+def lock_left_in(folder, folders):
+    """The file that a daemon locks as long as it has the folder, after one has ended."""
     answer_of(start(ONCE, **folders))
     end_daemons(folder)
     wait_until(lambda: not daemons(folder))
     (lock,) = folder.rglob("LOCK")
+    return lock
+
+
+def test_a_program_that_starts_while_a_daemon_ends_gets_one_of_its_own(folders, tmp_path):
+    folder = tmp_path / "kiln"
+    lock = lock_left_in(folder, folders)
     log = folder / "kilnd.log"
     with open(lock, "r+b") as held:  # as the daemon that ends holds it
         fcntl.lockf(held, fcntl.LOCK_EX)
@@ -155,11 +161,7 @@ def test_a_program_that_starts_while_a_daemon_ends_gets_one_of_its_own(folders, 
 
 
 def test_who_compiles_without_the_daemon_is_told_what_keeps_it_from_starting(folders, tmp_path):
-    folder = tmp_path / "kiln"
-    answer_of(start(ONCE, **folders))
-    end_daemons(folder)
-    wait_until(lambda: not daemons(folder))
-    (lock,) = folder.rglob("LOCK")
+    lock = lock_left_in(tmp_path / "kiln", folders)
     with open(lock, "r+b") as held:  # as another kilnd on this folder holds it
         fcntl.lockf(held, fcntl.LOCK_EX)
         done, errors = answer_of(start(ONCE.replace("+ 3", "+ 5"), **folders))
