@@ -11,6 +11,7 @@
 #include "compiler/codegen/cuda_products.h"
 #include "compiler/codegen/cuda_rows.h"
 #include "compiler/codegen/cuda_scans.h"
+#include "compiler/codegen/cuda_selections.h"
 #include "compiler/codegen/cuda_short_scans.h"
 #include "compiler/codegen/cuda_sorts.h"
 #include "compiler/codegen/cuda_tallies.h"
@@ -169,9 +170,11 @@ class CudaKernelWriter {
   }
   absl::StatusOr<CudaGrid> Body(const CudaSorts& v) {
     body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, false));
-    ASSIGN_OR_RETURN(CudaGrid grid, WriteCudaSorts(body_, v));
-    grid.shared_bytes = int64_t{v.capacity} * 8;
-    return grid;
+    return WriteCudaSorts(body_, v);
+  }
+  absl::StatusOr<CudaGrid> Body(const CudaSelections& v) {
+    body_.SetVectors(VectorsOn(facts_.num_axes - 1, v.vector, false));
+    return WriteCudaSelections(body_, v);
   }
   absl::StatusOr<CudaGrid> Body(const CudaTallies& v) {
     body_.SetVectors({facts_.num_axes - 1, 1, 0, false});

@@ -5,6 +5,7 @@
 #include "compiler/codegen/cuda_prelude_flash.h"
 #include "compiler/codegen/cuda_prelude_joins.h"
 #include "compiler/codegen/cuda_prelude_scans.h"
+#include "compiler/codegen/cuda_prelude_sorts.h"
 #include "compiler/codegen/prelude.h"
 
 namespace kiln {
@@ -344,8 +345,8 @@ std::vector<PreludePart> CudaPrelude() {
   std::vector<PreludePart> parts(std::begin(kParts), std::end(kParts));
   for (const auto more :
        {CudaPreludeAccesses(), CudaJoins(), CudaPreludeScans(),
-        CudaPreludeAtomics(), CudaPreludeMatrices(), CudaPreludeProduct(),
-        CudaPreludeFlash(), CudaPreludeFlashGrads()})
+        CudaPreludeSorts(), CudaPreludeAtomics(), CudaPreludeMatrices(),
+        CudaPreludeProduct(), CudaPreludeFlash(), CudaPreludeFlashGrads()})
     parts.insert(parts.end(), more.begin(), more.end());
   return parts;
 }

@@ -153,18 +153,23 @@ K_FN unsigned k_same(int value) {
   return same;
 }
 )"},
-    // How many the warp has had before of this lane's value, lanes in order.
-    // `counts`: the warp's own, which go on. Lanes that are not live count nothing.
-    {"k_tally", "", R"(/* k_same */
-template <int kBits>
-K_FN unsigned k_tally(unsigned* counts, int value, bool live) {
+    // How many the warp has had before of this lane's value, lanes in order. `counts`:
+    // the warp's own, which go on. `same`: the lanes that have the value.
+    {"k_rank", "",
+     R"(K_FN unsigned k_rank(unsigned* counts, int value, unsigned same) {
   const unsigned lane = threadIdx.x % 32;
-  const unsigned same = k_same<kBits>(value) & __ballot_sync(0xffffffffu, live);
   const unsigned before = counts[value];
   __syncwarp();
-  if (live && same >> lane == 1u) counts[value] = before + (unsigned)__popc(same);
+  if (same >> lane == 1u) counts[value] = before + (unsigned)__popc(same);
   __syncwarp();
   return before + (unsigned)__popc(same & ((1u << lane) - 1u));
+}
+)"},
+    // The same if only lanes that are live count.
+    {"k_tally", "", R"(/* k_same k_rank */
+template <int kBits>
+K_FN unsigned k_tally(unsigned* counts, int value, bool live) {
+  return k_rank(counts, value, k_same<kBits>(value) & __ballot_sync(0xffffffffu, live));
 }
 )"},
     // The counts of each warp become those of the warps before it. What all have of

@@ -7,11 +7,9 @@
 
 namespace kiln {
 
-// Writes the statements of a CudaSorts kernel. A key has 64 bits: the value as an integer
-// with the same order, then its position in the row. So all keys are distinct, and the
-// result does not depend on the order in which threads add them. `body` must have the
-// variant's vectors. The kernel needs 8 bytes of shared memory for each key of the
-// variant's capacity.
+// Writes the statements of a CudaSorts kernel: a stable radix sort. A word of shared
+// memory has an element's key, an integer with the same order, and the element's place
+// beside it, or apart from it for keys of 32 bits. `body` must have the variant's vectors.
 //
 // Errors: UNSUPPORTED_OP for values of more than 32 bits.
 absl::StatusOr<CudaGrid> WriteCudaSorts(CudaBody& body,

@@ -465,6 +465,8 @@ Price NestCosts::PriceOf(const KernelVariant& variant) const {
   if (const auto* v = std::get_if<CudaColumnScans>(&variant))
     return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return PriceCuda(*v);
+  if (const auto* v = std::get_if<CudaSelections>(&variant))
+    return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaTallies>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaCounts>(&variant)) return PriceCuda(*v);
   if (const auto* v = std::get_if<CudaProducts>(&variant)) return PriceCuda(*v);

@@ -209,6 +209,7 @@ class NestCosts {
   Price PriceCuda(const CudaShortScans& v) const;
   Price PriceCuda(const CudaColumnScans& v) const;
   Price PriceCuda(const CudaSorts& v) const;
+  Price PriceCuda(const CudaSelections& v) const;
   Price PriceCuda(const CudaTallies& v) const;
   Price PriceCuda(const CudaCounts& v) const;
   Price PriceCuda(const CudaProducts& v) const;

@@ -1,4 +1,4 @@
-// Prices of CUDA's scans and sorts: cost_model.h.
+// Prices of CUDA's scans: cost_model.h.
 
 #include <algorithm>
 #include <cmath>
@@ -173,39 +173,6 @@ Price NestCosts::PriceCuda(const CudaColumnScans& v) const {
   }
   price.latency_ns = std::max(1.0, blocks / slots) * block_ns;
   return Finish(price, resident * threads / 32);
-}
-
-Price NestCosts::PriceCuda(const CudaSorts& v) const {
-  const uint32_t axis = facts_.num_axes - 1;
-  const PricedVectors& vectors = VectorsFor(axis, v.vector, false);
-  Price price;
-  for (const Access& access : accesses_)
-    price.bytes += BytesAlong(access, axis, v.threads * v.vector);
-  price.registers = 32;
-  const double chip = target_.multiprocessors * target_.cycles_per_ns;
-  price.memory_ns = price.bytes / target_.memory_bytes_per_ns;
-  // A bitonic network of n keys has log2(n) (log2(n) + 1) / 2 stages of n / 2 exchanges,
-  // each of some 20 instructions. A stream is first sorted by tiles.
-  const double bits = std::log2(double(v.capacity));
-  const bool streams = v.capacity < reduced_;
-  const double exchanges = bits * (bits + 1) / 2 * v.capacity / 2;
-  price.issue_ns = (Issue(vectors, false, false) +
-                    double(outer_) * (exchanges * 20 + double(reduced_) * 8)) /
-                   (chip * kLanesPerCycle);
-  const int64_t shared = int64_t{v.capacity} * 8;
-  const int resident = static_cast<int>(std::clamp<int64_t>(
-      std::min<int64_t>(target_.threads_per_multiprocessor / v.threads,
-                        target_.shared_bytes_per_multiprocessor / shared),
-      1, 32));
-  price.fits =
-      shared + kSharedOfBlock <= target_.shared_bytes_per_multiprocessor;
-  const double tiles =
-      CeilDivide(double(reduced_), double(v.threads) * v.vector * v.unroll);
-  const double stages = bits * (bits + 1) / 2;
-  price.latency_ns =
-      std::max(1.0, double(outer_) / (target_.multiprocessors * resident)) *
-      ((kLoadNs + 3 * kJoinBlockNs) * (streams ? tiles : 2) + stages * 40);
-  return Finish(price, resident * v.threads / 32);
 }
 
 }  // namespace kiln

@@ -11,11 +11,11 @@ namespace kiln {
 namespace {
 
 constexpr absl::string_view kNames[] = {
-    "unmapped",     "cuda points",  "cuda tiles",       "cuda rows",
-    "cuda columns", "cuda scans",   "cuda short scans", "cuda column scans",
-    "cuda sorts",   "cuda tallies", "cuda counts",      "cuda products",
-    "cuda serial",  "cuda flash",   "cpu points",       "cpu tiles",
-    "cpu rows",     "cpu columns",  "cpu scans"};
+    "unmapped",      "cuda points",     "cuda tiles",       "cuda rows",
+    "cuda columns",  "cuda scans",      "cuda short scans", "cuda column scans",
+    "cuda sorts",    "cuda selections", "cuda tallies",     "cuda counts",
+    "cuda products", "cuda serial",     "cuda flash",       "cpu points",
+    "cpu tiles",     "cpu rows",        "cpu columns",      "cpu scans"};
 static_assert(std::size(kNames) == std::variant_size_v<KernelVariant>);
 
 std::vector<VariantField> Fields(Unmapped&) { return {}; }
@@ -73,6 +73,12 @@ std::vector<VariantField> Fields(CudaColumnScans& v) {
           {"parts", &v.parts}};
 }
 std::vector<VariantField> Fields(CudaSorts& v) {
+  return {{"vector", &v.vector},
+          {"threads", &v.threads},
+          {"items", &v.items},
+          {"blocks", &v.blocks}};
+}
+std::vector<VariantField> Fields(CudaSelections& v) {
   return {{"vector", &v.vector}, {"threads", &v.threads},
           {"unroll", &v.unroll}, {"capacity", &v.capacity},
           {"places", &v.places}, {"full", &v.full},
@@ -193,6 +199,7 @@ int ThreadsOf(const KernelVariant& variant) {
     return v->across * v->down;
   }
   if (const auto* v = std::get_if<CudaSorts>(&variant)) return v->threads;
+  if (const auto* v = std::get_if<CudaSelections>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaTallies>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaCounts>(&variant)) return v->threads;
   if (const auto* v = std::get_if<CudaProducts>(&variant))
@@ -213,6 +220,7 @@ int BlockPoints(const CudaScans& v) { return v.rows; }
 int BlockPoints(const CudaShortScans& v) { return v.rows; }
 int BlockPoints(const CudaColumnScans& v) { return v.across; }
 int BlockPoints(const CudaSorts&) { return 1; }
+int BlockPoints(const CudaSelections&) { return 1; }
 int BlockPoints(const CudaTallies&) { return 1; }
 int BlockPoints(const CudaCounts& v) {
   return v.vector * v.threads * v.unroll * v.steps;

@@ -180,19 +180,29 @@ struct CudaColumnScans {
                          const CudaColumnScans&) = default;
 };
 
-// A kSort along the only reduced axis, with a block for each outer point. Keys with
-// their positions are sorted in shared memory. If only the first positions are needed,
-// keys that cannot be among them are dropped, and the others are sorted each time the
-// memory is full.
+// A kSort along the only reduced axis, with a block for each outer point. A radix sort in
+// shared memory, of up to `threads` times `items` elements.
 struct CudaSorts {
   int vector = 1;
   int threads = 256;
+  int items = 4;   // elements that a thread has in registers
+  int blocks = 0;  // as CudaPoints.blocks
+  friend bool operator==(const CudaSorts&, const CudaSorts&) = default;
+};
+
+// A kSort of which only the first places are asked for, with a block for each outer point.
+// The row streams through shared memory: keys that cannot be among the first are dropped,
+// and the others are sorted each time the memory is full.
+struct CudaSelections {
+  int vector = 1;
+  int threads = 64;
   int unroll = 1;       // groups whose loads are issued together
   int capacity = 1024;  // keys in shared memory, a power of two
   int places = 1024;    // asked for, at most
   int full = 1024;      // more keys than this are sorted before more are read
   int blocks = 0;       // as CudaPoints.blocks
-  friend bool operator==(const CudaSorts&, const CudaSorts&) = default;
+  friend bool operator==(const CudaSelections&,
+                         const CudaSelections&) = default;
 };
 
 // A kTally along the only reduced axis, whose stores are all at reduced points: a
@@ -308,8 +318,9 @@ struct CpuColumns {
 using KernelVariant =
     std::variant<Unmapped, CudaPoints, CudaTiles, CudaRows, CudaColumns,
                  CudaScans, CudaShortScans, CudaColumnScans, CudaSorts,
-                 CudaTallies, CudaCounts, CudaProducts, CudaSerial, CudaFlash,
-                 CpuPoints, CpuTiles, CpuRows, CpuColumns, CpuScans>;
+                 CudaSelections, CudaTallies, CudaCounts, CudaProducts,
+                 CudaSerial, CudaFlash, CpuPoints, CpuTiles, CpuRows,
+                 CpuColumns, CpuScans>;
 
 // One number of a variant, by name: what the printer, the parser and the
 // fingerprint walk.

@@ -378,6 +378,13 @@ bool IsWideAccess(const Buffer& buffer, const SymExpr& offset,
                            vectors.width);
 }
 
+DType SortKeyType(const LoopNest& nest, const ScalarNode& sort) {
+  const ScalarNode& value = nest.body[sort.args[0]];
+  if (value.op != ScalarOp::kCast) return value.dtype;
+  const DType from = nest.body[value.args[0]].dtype;
+  return IsHalf(from) ? from : value.dtype;
+}
+
 SymExpr GroupsAlong(const Vectors& vectors, const NestFacts& facts) {
   const SymExpr& extent = facts.extents[vectors.axis];
   if (vectors.width == 1) return extent;

@@ -122,6 +122,10 @@ Vectors MakeVectors(const LoopNest& nest, const NestFacts& facts,
 bool IsWideAccess(const Buffer& buffer, const SymExpr& offset,
                   const Vectors& vectors, const NestFacts& facts);
 
+// The type of the elements that a kSort orders: halves stay halves if the sort takes them
+// converted to float32.
+DType SortKeyType(const LoopNest& nest, const ScalarNode& sort);
+
 // The number of groups along their axis.
 SymExpr GroupsAlong(const Vectors& vectors, const NestFacts& facts);
 

@@ -11,12 +11,16 @@ namespace kiln {
 
 namespace {
 
-// From this length on, rows are worth the kernel that streams a row and keeps only its
-// first places.
-constexpr int64_t kStreamedRow = 2048;
-constexpr int kStreamThreads = 64;
+// From this length on, and from this many times the places that are asked for, rows are
+// worth the kernel that streams a row and keeps only its first places.
+constexpr int64_t kStreamedRow = 512;
+constexpr int64_t kStreamedPlaces = 8;
 // The fewest keys of a stream for which a sort pays.
 constexpr int64_t kLeastSorted = 128;
+// The most elements of a row that a thread sorts, in registers, and the fewest for which
+// a block is worth another warp.
+constexpr int64_t kMostItems = 16;
+constexpr int64_t kLeastItems = 4;
 // The most parts of a column's scan: each part reads the results of all before it.
 constexpr int64_t kMostColumnParts = 128;
 // The most cells that a block counts in shared memory.
@@ -73,6 +77,47 @@ void AddColumnScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   }
 }
 
+// Sorts of whole rows, with all of a row in shared memory.
+void AddWholeSorts(const NestCosts& costs, int vector,
+                   std::vector<KernelVariant>& out) {
+  const int64_t longest = LongestRow(costs);
+  if (longest > kMostSorted) return;
+  for (int threads = kWarp; threads <= kMostThreads; threads *= 2) {
+    const int64_t items = CeilDivide(longest, threads);
+    if (items > kMostItems) continue;
+    if (items < kLeastItems && threads > kWarp) return;
+    out.push_back(CudaSorts{vector, threads,
+                            static_cast<int>(std::max(items, int64_t{1}))});
+  }
+}
+
+// The first places of long rows.
+void AddSelections(const NestCosts& costs, int64_t places, int vector,
+                   std::vector<KernelVariant>& out) {
+  const int64_t longest = LongestRow(costs);
+  const uint32_t last = costs.facts().num_axes - 1;
+  if (places > kMostPlaces || longest < kStreamedRow ||
+      longest < kStreamedPlaces * places ||
+      vector > std::max(1, costs.WidestVector(last))) {
+    return;
+  }
+  for (int threads = 64; threads <= kMostThreads; threads *= 2) {
+    for (const int unroll : {1, 2, 4}) {
+      if (vector * unroll > 8 || (vector == 1 && unroll == 1)) continue;
+      const int64_t tile = int64_t{threads} * vector * unroll;
+      if (threads > 64 && tile > longest / 2) continue;
+      const int64_t capacity = PowerOfTwoAtLeast(places + tile);
+      // There must be room for one more tile. An early sort raises the bar for later
+      // keys, so that fewer have to be sorted.
+      const int64_t full =
+          std::min(capacity - tile, std::max(4 * places, kLeastSorted));
+      out.push_back(
+          CudaSelections{vector, threads, unroll, static_cast<int>(capacity),
+                         static_cast<int>(places), static_cast<int>(full)});
+    }
+  }
+}
+
 }  // namespace
 
 void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
@@ -97,36 +142,15 @@ void AddScans(const NestCosts& costs, std::vector<KernelVariant>& out) {
   AddShortScans(costs, out);
 }
 
-// Sorts with all of a row in shared memory, or the first places of a longer one.
 void AddSorts(const NestCosts& costs, std::vector<KernelVariant>& out) {
   const ScalarNode* sort = costs.OnlyReduction(ScalarOp::kSort);
   // A key and its position have 64 bits together.
   if (SizeInBytes(costs.nest().body[sort->args[0]].dtype) > 4) return;
-  const int64_t longest = LongestRow(costs);
-  const int64_t places =
-      sort->number.i > 0 ? std::min(sort->number.i, longest) : longest;
   const uint32_t last = costs.facts().num_axes - 1;
   for (const int vector : {8, 4, 2, 1}) {
     if (vector > costs.extent(last) || !costs.LoadsWide(last, vector)) continue;
-    if (places <= kMostPlaces && longest > kStreamedRow &&
-        vector <= std::max(1, costs.WidestVector(last))) {
-      const int unroll = vector == 1 ? 2 : 1;
-      const int64_t tile = int64_t{kStreamThreads} * vector * unroll;
-      const int64_t capacity = PowerOfTwoAtLeast(places + tile);
-      // There must be room for one more tile. An early sort raises the bar for later
-      // keys, so that fewer have to be sorted.
-      const int64_t full =
-          std::min(capacity - tile, std::max(4 * places, kLeastSorted));
-      out.push_back(
-          CudaSorts{vector, kStreamThreads, unroll, static_cast<int>(capacity),
-                    static_cast<int>(places), static_cast<int>(full)});
-    }
-    if (longest > kMostSorted) continue;
-    const auto capacity = static_cast<int>(PowerOfTwoAtLeast(longest));
-    const int most = std::max(capacity, 2);
-    out.push_back(CudaSorts{vector,
-                            std::clamp(capacity / 8, kWarp, kMostThreads), 1,
-                            most, static_cast<int>(places), most});
+    if (sort->number.i > 0) AddSelections(costs, sort->number.i, vector, out);
+    AddWholeSorts(costs, vector, out);
   }
 }
 
