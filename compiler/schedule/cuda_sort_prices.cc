@@ -13,23 +13,31 @@ namespace kiln {
 namespace {
 
 // Instructions of a thread for each pass of a radix sort, and for each element: eight
-// ballots and the rank, which follow one another. Estimated.
-constexpr double kPassInstructions = 100;
-constexpr double kRankInstructions = 60;
-constexpr double kRankNs = 40;
-constexpr double kPassNs = 400;
-constexpr int kItemRegisters = 2;
+// ballots and the rank, which follow one another. Like all numbers here fitted to 353
+// configurations on an H100 (bench/records/gpu_kernels.md).
+constexpr double kPassInstructions = 320;
+constexpr double kRankInstructions = 115;
+constexpr double kRankNs = 50;
+constexpr double kPassNs = 800;
+constexpr int kItemRegisters = 4;
 // Instructions for an exchange of a bitonic network, the least time of one of its
 // stages, and instructions for an element that is compared with the last place kept.
-constexpr double kExchangeInstructions = 20;
+constexpr double kExchangeInstructions = 42;
 constexpr double kStageNs = 40;
-constexpr double kComparedInstructions = 8;
+constexpr double kComparedInstructions = 17;
 
-// The exchanges of a bitonic network for `keys` keys, in stages of keys / 2.
-double Stages(double keys) {
-  const double bits = std::ceil(std::log2(std::max(2.0, keys)));
-  return bits * (bits + 1) / 2;
-}
+// A bitonic network for `keys` keys: stages of keys / 2 exchanges.
+struct Network {
+  double keys, stages;
+  explicit Network(double count) {
+    const double bits = std::ceil(std::log2(std::max(2.0, count)));
+    keys = std::exp2(bits);
+    stages = bits * (bits + 1) / 2;
+  }
+  double instructions() const {
+    return stages * keys / 2 * kExchangeInstructions;
+  }
+};
 
 }  // namespace
 
@@ -41,7 +49,9 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
   Price price;
   for (const Access& access : accesses_)
     price.bytes += BytesAlong(access, axis, v.threads * v.vector);
-  price.registers = kBaseRegisters + 4 + kItemRegisters * v.items;
+  price.registers = std::min(
+      static_cast<int>(target_.registers_per_multiprocessor) / v.threads,
+      kBaseRegisters + 12 + kItemRegisters * v.items);
   const double chip = target_.multiprocessors * target_.cycles_per_ns;
   price.memory_ns = price.bytes / target_.memory_bytes_per_ns;
   const auto passes = static_cast<double>(key_bytes);
@@ -77,15 +87,14 @@ Price NestCosts::PriceCuda(const CudaSelections& v) const {
   // The first tile is sorted whole. Of n later elements, the share p / n is among the
   // first p places so far.
   const double tile = double(v.threads) * v.vector * v.unroll;
+  const Network first(tile), full(v.full + 1);
   const double later =
       1 + v.places * std::log(std::max(1.0, double(reduced_) / tile)) /
               std::max(1, v.full - v.places);
-  const double exchanges =
-      Stages(tile) * tile / 2 + later * Stages(v.full) * v.full / 2;
+  const double sorting = first.instructions() + later * full.instructions();
   price.issue_ns =
       (Issue(vectors, false, false) +
-       double(outer_) * (exchanges * kExchangeInstructions +
-                         double(reduced_) * kComparedInstructions)) /
+       double(outer_) * (sorting + double(reduced_) * kComparedInstructions)) /
       (chip * kLanesPerCycle);
   const int64_t shared = int64_t{v.capacity} * 8;
   const int64_t resident = std::clamp<int64_t>(
@@ -94,11 +103,12 @@ Price NestCosts::PriceCuda(const CudaSelections& v) const {
   price.fits =
       shared + kSharedOfBlock <= target_.shared_bytes_per_multiprocessor;
   const double tiles = CeilDivide(double(reduced_), tile);
-  const double wave = std::max(
-      1.0, double(outer_) / double(target_.multiprocessors * resident));
+  const double alone = sorting / (kLanesPerCycle * target_.cycles_per_ns);
   price.latency_ns =
-      wave * (tiles * (kLoadNs + 3 * kJoinBlockNs) +
-              (Stages(tile) + later * Stages(v.full)) * kStageNs);
+      std::max(1.0,
+               double(outer_) / double(target_.multiprocessors * resident)) *
+      (tiles * (kLoadNs + kJoinBlockNs) +
+       std::max(alone, (first.stages + later * full.stages) * kStageNs));
   return Finish(price, static_cast<int>(resident) * v.threads / kWarp);
 }
 
