@@ -50,13 +50,15 @@ Parts LayerNorm(Decomposition& d) {
   return {Affine(d, e.Mul(c.x, c.rstd), shape), c.mean, c.rstd};
 }
 
-// The gradient of x in groups over `dims` of `n` elements:
-// (gw - sum(gw) / n - xhat * sum(gw * xhat) / n) * rstd.
+// (gw - mean(gw) - xhat * mean(gw * xhat)) * rstd, the gradient of what was normalized.
+ValueId InputGradient(Emitter& e, ValueId gw, ValueId xhat, ValueId rstd,
+                      ValueId mean, ValueId dot) {
+  return e.Mul(e.Sub(e.Sub(gw, mean), e.Mul(xhat, dot)), rstd);
+}
 ValueId InputGradient(Emitter& e, ValueId gw, ValueId xhat, ValueId rstd,
                       absl::Span<const int64_t> dims) {
-  const ValueId mean = e.Mean(gw, dims, Keep::kYes);
-  const ValueId dot = e.Mean(e.Mul(gw, xhat), dims, Keep::kYes);
-  return e.Mul(e.Sub(e.Sub(gw, mean), e.Mul(xhat, dot)), rstd);
+  return InputGradient(e, gw, xhat, rstd, e.Mean(gw, dims, Keep::kYes),
+                       e.Mean(e.Mul(gw, xhat), dims, Keep::kYes));
 }
 
 Parts LayerNormBackward(Decomposition& d) {
@@ -253,6 +255,17 @@ Parts GroupNorm(Decomposition& d) {
   return {e.Reshape(y, sizes), e.View(c.mean, flat), e.View(c.rstd, flat)};
 }
 
+// Whether a group is so large that a kernel cannot hold it, so that its sums are read for
+// in a kernel of their own; or a single channel, whose sums are the group's.
+bool SumsByChannel(Decomposition& d, const DimVector& grouped) {
+  constexpr int64_t kMostHeld = 32768;
+  if (grouped.size() < 4) return false;
+  if (grouped[2].Is(1)) return true;
+  SymExpr count = grouped[2];
+  for (size_t k = 3; k < grouped.size(); ++k) count = count * grouped[k];
+  return d.e.graph().shapes.Hint(count) > kMostHeld;
+}
+
 Parts GroupNormBackward(Decomposition& d) {
   Emitter& e = d.e;
   const ValueId x = d.Compute("input");
@@ -265,22 +278,40 @@ Parts GroupNormBackward(Decomposition& d) {
   const ValueId rstd = e.View(d.Compute("rstd"), row);
   const ValueId xhat =
       e.Mul(e.Sub(e.Reshape(x, grouped), e.View(d.Compute("mean"), row)), rstd);
+  // The terms of the weight's and the bias's gradients, or their sums over a channel.
+  ValueId scaled = e.Mul(g, xhat), plain = g;
+  const bool by_channel = SumsByChannel(d, grouped);
+  std::vector<int64_t> columns = OtherDims({1, 2}, rank);
+  if (by_channel) {
+    const std::vector<int64_t> channel = DimRange(3, rank);
+    scaled = e.Sum(scaled, channel, Keep::kYes);
+    plain = e.Sum(plain, channel, Keep::kYes);
+    columns = {0};
+  }
+  const auto weighted = [&](ValueId value) {
+    if (!d.Has("weight")) return value;
+    return e.Mul(value,
+                 e.View(d.Compute("weight"), GroupedChannelSizes(grouped)));
+  };
   const std::vector<bool> mask = d.Bools("output_mask");
   Parts parts(3);
   if (mask[0]) {
-    const ValueId gw = d.Has("weight")
-                           ? e.Mul(g, e.View(d.Compute("weight"),
-                                             GroupedChannelSizes(grouped)))
-                           : g;
-    parts[0] =
-        e.Reshape(InputGradient(e, gw, xhat, rstd, DimRange(2, rank)), sizes);
+    const ValueId gw = weighted(g);
+    const SymExpr count = e.Count(xhat, DimRange(2, rank));
+    const auto mean = [&](ValueId sums) {
+      const ValueId of_channel = weighted(sums);
+      return e.Div(
+          grouped[2].Is(1) ? of_channel : e.Sum(of_channel, {2}, Keep::kYes),
+          count);
+    };
+    parts[0] = e.Reshape(
+        by_channel ? InputGradient(e, gw, xhat, rstd, mean(plain), mean(scaled))
+                   : InputGradient(e, gw, xhat, rstd, DimRange(2, rank)),
+        sizes);
   }
-  const std::vector<int64_t> columns = OtherDims({1, 2}, rank);
   const DimVector flat = {sizes[1]};
-  if (mask[1]) {
-    parts[1] = e.View(e.Sum(e.Mul(g, xhat), columns, Keep::kNo), flat);
-  }
-  if (mask[2]) parts[2] = e.View(e.Sum(g, columns, Keep::kNo), flat);
+  if (mask[1]) parts[1] = e.Reshape(e.Sum(scaled, columns, Keep::kNo), flat);
+  if (mask[2]) parts[2] = e.Reshape(e.Sum(plain, columns, Keep::kNo), flat);
   return parts;
 }
 
