@@ -32,7 +32,8 @@ std::string CudaBody::PackType(ScalarId load) const {
 std::string CudaBody::WideLoadText(ScalarId id) const {
   const ScalarNode& node = nest.body[id];
   const std::string type =
-      absl::StrCat("<", CTypeName(node.dtype), ", ", vectors.width, ">(");
+      absl::StrCat("<", CTypeName(node.dtype), ", ", vectors.width,
+                   node.last_read ? ", true" : "", ">(");
   const std::string from = absl::StrCat(BufferName(node.buffer), " + ",
                                         Index(facts.load_offset[id]));
   if (!vectors.cut) return absl::StrCat("k_load", type, from, ")");

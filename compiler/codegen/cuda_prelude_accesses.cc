@@ -101,7 +101,8 @@ template <> struct __attribute__((aligned(16))) k_words<4> { unsigned x[4]; };
 template <> struct __attribute__((aligned(8))) k_words<2> { unsigned x[2]; };
 template <> struct __attribute__((aligned(4))) k_words<1> { unsigned x[1]; };
 )"},
-    {"k_load", "", R"(template <class T, int V>
+    // With kLast nothing needs the elements afterwards: in caches, they make room first.
+    {"k_load", "", R"(template <class T, int V, bool kLast = false>
 K_FN k_pack<T, V> k_load(const T* p) {
   k_pack<T, V> to;
   if constexpr (k_pack<T, V>::kBytes % 4 != 0) {
@@ -111,12 +112,26 @@ K_FN k_pack<T, V> k_load(const T* p) {
     enum { kStep = (int)k_pack<T, V>::kWords < 4 ? (int)k_pack<T, V>::kWords : 4 };
 #pragma unroll
     for (int i = 0; i < k_pack<T, V>::kWords; i += kStep) {
-      const k_words<kStep> w = *((const k_words<kStep>*)p + i / kStep);
+      const k_words<kStep> w = kLast ? k_read_last((const k_words<kStep>*)p + i / kStep) : *((const k_words<kStep>*)p + i / kStep);
 #pragma unroll
       for (int j = 0; j < kStep; ++j) to.x[i + j] = w.x[j];
     }
   }
   return to;
+}
+)"},
+    {"k_read_last", "", R"(/* k_words */
+template <int N>
+K_FN k_words<N> k_read_last(const k_words<N>* p) {
+  k_words<N> w;
+  if constexpr (N == 4) {
+    *(uint4*)&w = __ldcs((const uint4*)p);
+  } else if constexpr (N == 2) {
+    *(uint2*)&w = __ldcs((const uint2*)p);
+  } else {
+    w.x[0] = __ldcs((const unsigned*)p);
+  }
+  return w;
 }
 )"},
     {"k_store", "", R"(template <class T, int V>
@@ -137,9 +152,9 @@ K_FN void k_store(T* p, const k_pack<T, V>& from) {
 }
 )"},
     // Of the neighbours from lo to hi; the others are 0.
-    {"k_load_part", "", R"(template <class T, int V>
+    {"k_load_part", "", R"(template <class T, int V, bool kLast = false>
 K_FN k_pack<T, V> k_load_part(const T* p, int lo, int hi) {
-  if (lo == 0 && hi == V) return k_load<T, V>(p);
+  if (lo == 0 && hi == V) return k_load<T, V, kLast>(p);
   k_pack<T, V> to = {};
 #pragma unroll
   for (int e = 0; e < V; ++e)
@@ -148,9 +163,9 @@ K_FN k_pack<T, V> k_load_part(const T* p, int lo, int hi) {
 }
 )"},
     // The whole pack if that is `within` what may be read.
-    {"k_load_within", "", R"(template <class T, int V>
+    {"k_load_within", "", R"(template <class T, int V, bool kLast = false>
 K_FN k_pack<T, V> k_load_within(const T* p, bool within, int lo, int hi) {
-  return within ? k_load<T, V>(p) : k_load_part<T, V>(p, lo, hi);
+  return within ? k_load<T, V, kLast>(p) : k_load_part<T, V, kLast>(p, lo, hi);
 }
 )"},
     {"k_store_part", "", R"(template <class T, int V>

@@ -56,6 +56,7 @@ std::string NodeText(const ScalarNode& node,
         absl::StrAppend(&out, " where t", node.args[0], " else ",
                         ElementText(node.dtype, node.number));
       }
+      if (node.last_read) absl::StrAppend(&out, " last");
       return out;
     default:  // the rest are operations on nodes
       break;

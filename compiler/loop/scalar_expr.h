@@ -182,13 +182,16 @@ struct ScalarNode {
   Number number{.i = 0};
   absl::InlinedVector<ScalarId, 3> args = {};
   BufferId buffer = 0;  // kLoad
+  bool last_read =
+      false;  // kLoad in a plan: nothing needs the element afterwards
   DimVector
       index;  // kLoad: one a dimension of the buffer; kIndex: one. May hold Var kIndirect: an integer node before this one
 
   friend bool operator==(const ScalarNode& a, const ScalarNode& b) {
     return a.op == b.op && a.dtype == b.dtype && a.reduce == b.reduce &&
            a.number.i == b.number.i && a.args == b.args &&
-           a.buffer == b.buffer && a.index == b.index;
+           a.buffer == b.buffer && a.last_read == b.last_read &&
+           a.index == b.index;
   }
 };
 

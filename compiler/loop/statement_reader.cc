@@ -124,6 +124,7 @@ void StatementReader::ReadNode(LineReader& in, std::vector<ScalarNode>& body) {
       in.Expect("else");
       node.number = in.NumberOf(node.dtype);
     }
+    node.last_read = in.Take("last");
   } else {
     ReadArguments(in, node);
   }

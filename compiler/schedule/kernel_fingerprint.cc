@@ -119,7 +119,10 @@ void KernelFingerprint::AddNode(const ScalarNode& node) {
   AddInt(stream ? 0 : node.number.i);
   AddInt(node.args.size());
   for (const ScalarId arg : node.args) AddInt(arg);
-  if (node.op == ScalarOp::kLoad) AddBuffer(node.buffer);
+  if (node.op == ScalarOp::kLoad) {
+    AddBuffer(node.buffer);
+    AddInt(node.last_read);
+  }
   AddDims(node.index);
 }
 

@@ -29,6 +29,7 @@
 #include "compiler/schedule/kernel_fingerprint.h"
 #include "compiler/schedule/kernel_labels.h"
 #include "compiler/schedule/kernel_plan_text.h"
+#include "compiler/schedule/last_reads.h"
 #include "compiler/schedule/loop_order.h"
 #include "compiler/schedule/nest_price.h"
 #include "compiler/schedule/one_pass_form.h"
@@ -292,6 +293,11 @@ absl::StatusOr<Changed> RunSinkKernels(KernelPlan& plan, const PassEnv&) {
   return Changed::kYes;
 }
 
+absl::StatusOr<Changed> RunMarkLastReads(KernelPlan& plan, const PassEnv& env) {
+  if (env.target.kind != TargetKind::kCuda) return Changed::kNo;
+  return Changed::Patterns(MarkLastReads(plan));
+}
+
 absl::StatusOr<Changed> RunAddWorkspaces(KernelPlan& plan, const PassEnv&) {
   AddWorkspaces(plan);
   return Changed::kYes;
@@ -316,6 +322,7 @@ constexpr Pass<KernelPlan> kKernelPasses[] = {
     {"combine_kernels", RunCombineKernels},
     // After kernels that share a launch have found each other.
     {"sink_kernels", RunSinkKernels},
+    {"mark_last_reads", RunMarkLastReads},
     // Before buffers are placed, because partial results need memory too.
     {"add_workspaces", RunAddWorkspaces},
     {"plan_buffers", RunPlanBuffers},

@@ -297,6 +297,16 @@ inline unsigned __ballot_sync(unsigned, int asked) {
     all |= __shfl_xor_sync(~0u, all, distance);
   return all;
 }
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+template <class T>
+T __ldcs(const T* p) {
+  return *p;
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 // Of the bytes of y and x the four that the digits of `places` name.

@@ -1,0 +1,85 @@
+#include "compiler/schedule/last_reads.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/kernel_passes.h"
+#include "compiler/schedule/nest_facts.h"
+
+namespace kiln {
+
+namespace {
+
+constexpr size_t kNever = ~size_t{0};
+
+// For each buffer the last step that touches it; kNever if it is returned.
+std::vector<size_t> LastSteps(const KernelPlan& plan) {
+  std::vector<size_t> last(plan.buffers.size(), kNever);
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    VisitStepBuffers(plan.steps[s], [&](BufferId b, bool) { last[b] = s; });
+  for (const ProgramOutput& output : plan.outputs)
+    if (const auto* view = std::get_if<View>(&output.what))
+      last[view->buffer] = kNever;
+  return last;
+}
+
+bool OnlyReduces(const LoopNest& nest, const NestFacts& facts) {
+  if (facts.reduced == 0 || facts.has_scan) return false;
+  for (size_t s = 0; s < nest.stores.size(); ++s)
+    if (facts.StoreIsReduced(s)) return false;
+  return true;
+}
+
+int Accesses(const LoopNest& nest, BufferId buffer) {
+  int count = 0;
+  VisitStepBuffers(nest, [&](BufferId b, bool) { count += b == buffer; });
+  return count;
+}
+
+bool TakesEachElementOnce(const LoopNest& nest, const NestFacts& facts,
+                          const KernelPasses& passes, ScalarId id) {
+  if (!IsPlainLoad(nest, facts, id) ||
+      Accesses(nest, nest.body[id].buffer) != 1) {
+    return false;
+  }
+  for (uint32_t a = 0; a < facts.num_axes; ++a) {
+    if (!facts.extents[a].Is(1) && (facts.axes[id] & AxisBit(a)) == 0)
+      return false;
+  }
+  return std::count_if(passes.passes.begin(), passes.passes.end(),
+                       [id](const KernelPass& pass) {
+                         return std::count(pass.inside.begin(),
+                                           pass.inside.end(), id) != 0;
+                       }) == 1;
+}
+
+}  // namespace
+
+int MarkLastReads(KernelPlan& plan) {
+  const std::vector<size_t> last = LastSteps(plan);
+  int count = 0;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    for (PlannedKernel& kernel : KernelsOf(plan.steps[s])) {
+      LoopNest& nest = kernel.nest;
+      const auto reduces = [](const Axis& axis) { return axis.reduction; };
+      if (std::none_of(nest.axes.begin(), nest.axes.end(), reduces)) continue;
+      const auto facts = FactsOf(nest, plan.buffers, plan.shapes);
+      if (!facts.ok() || !OnlyReduces(nest, *facts)) continue;
+      const KernelPasses passes = PlanPasses(nest, *facts, {});
+      for (ScalarId id = 0; id < nest.body.size(); ++id) {
+        ScalarNode& node = nest.body[id];
+        if (node.op != ScalarOp::kLoad || last[node.buffer] != s ||
+            !TakesEachElementOnce(nest, *facts, passes, id)) {
+          continue;
+        }
+        node.last_read = true;
+        ++count;
+      }
+    }
+  }
+  return count;
+}
+
+}  // namespace kiln
