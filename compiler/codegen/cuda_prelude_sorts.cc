@@ -87,33 +87,38 @@ K_FN void k_radix_sort(unsigned* words, unsigned short* places, unsigned* counts
 }
 )"},
     // The counts of each warp, of 256 digits each, become where the warp's words with
-    // this digit begin.
-    {"k_digit_starts", "", R"(/* k_scan */
+    // this digit begin. A thread has digits side by side.
+    {"k_digit_starts", "", R"(/* k_scan k_keep */
 template <int kThreads>
 K_FN void k_digit_starts(unsigned* counts) {
-  enum { kWarps = kThreads / 32, kEach = kThreads < 256 ? 256 / kThreads : 1 };
-  const int t = (int)threadIdx.x;
-  unsigned before[kEach][kWarps], start[kEach];
+  enum { kWarps = kThreads / 32, kEach = kThreads < 256 ? 256 / kThreads : 1, kStep = kEach < 4 ? kEach : 4 };
+  unsigned* const mine = counts + (int)threadIdx.x * kEach;
+  unsigned before[kWarps][kEach], total = 0u;
+  if (threadIdx.x < 256) {
 #pragma unroll
-  for (int e = 0; e < kEach; ++e) {
-    start[e] = 0u;
-    if (t < 256) {
+    for (int w = 0; w < kWarps; ++w) {
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) before[e][w] = counts[w * 256 + e * kThreads + t];
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) {
-        const unsigned own = before[e][w];
-        before[e][w] = start[e];
-        start[e] += own;
-      }
+      for (int e = 0; e < kEach; e += kStep)
+        *(k_wide<unsigned, kStep>*)(before[w] + e) = *(const k_wide<unsigned, kStep>*)(mine + w * 256 + e);
     }
-  }
-  k_scan<kThreads, kThreads>(start, 0u, 0u, [](unsigned a, unsigned b) { return a + b; });
-  if (t < 256) {
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) counts[w * 256 + e * kThreads + t] = start[e] + before[e][w];
+      for (int w = 0; w < kWarps; ++w) {
+        const unsigned own = before[w][e];
+        before[w][e] = total;
+        total += own;
+      }
+    }
+  }
+  unsigned start[1] = {total};
+  k_scan<kThreads, kThreads>(start, 0u, 0u, [](unsigned a, unsigned b) { return a + b; });
+  if (threadIdx.x < 256) {
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) before[w][e] += start[0];
+      k_keep<kEach>(mine + w * 256, before[w]);
     }
   }
 }
