@@ -252,6 +252,28 @@ TEST(SortedRows, ComputeWhatTheReferenceComputes) {
   ExpectComputed(texts);
 }
 
+// One channel a group, groups that a kernel holds, and groups that are too large.
+TEST(GroupNormBackward, ComputesWhatTheReferenceComputes) {
+  struct Sizes {
+    int channels, groups, side;
+  };
+  std::vector<std::string> texts;
+  for (const auto& [channels, groups, side] :
+       {Sizes{6, 6, 20}, Sizes{6, 2, 5}, Sizes{12, 2, 80}}) {
+    const std::string image = absl::StrCat("[3, ", channels, ", ", side, ", ",
+                                           side, "]"),
+                      rows = absl::StrCat("[3, ", groups, "]");
+    texts.push_back(absl::StrCat(
+        "graph @g()(%g: f32", image, ", %x: f32", image, ", %m: f32", rows,
+        ", %r: f32", rows, ", %w: f32[", channels,
+        "]) -> (%dx, %dw, %db) {\n"
+        "  %dx, %dw, %db = native_group_norm_backward(%g, %x, %m, %r, %w, 3, ",
+        channels, ", ", side * side, ", ", groups,
+        ", [true, true, true])\n}\n"));
+  }
+  ExpectComputed(texts);
+}
+
 // --- Each of the CPU's mappings, in many shapes and dtypes.
 
 // Some nests get another mapping: too small, or of a dtype without vectors.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -235,6 +236,13 @@ std::vector<std::vector<char>> NestCase::FilledMemory(
       state ^= state << 17;
       AnyScalar v;
       v.f = static_cast<double>(state % 8192) / 1024 - 4;
+      if (special_floats && (state >> 16) % 8 == 0) {
+        static constexpr double kSpecial[] = {
+            std::numeric_limits<double>::quiet_NaN(),
+            std::numeric_limits<double>::infinity(), 0};
+        v.f = std::copysign(kSpecial[(state >> 24) % 3],
+                            (state >> 32) % 2 == 0 ? 1.0 : -1.0);
+      }
       v.i = static_cast<int64_t>(state % integer_limit);
       if (dtype == DType::kBool) v.i = state & 1;
       if (buffers[b].kind == BufferKind::kOutput ||

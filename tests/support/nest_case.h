@@ -73,6 +73,8 @@ class NestCase {
   ShapeEnv shapes;
   // Integers are drawn from [0, integer_limit), floats from about [-4, 4].
   int64_t integer_limit = 5;
+  // One float in eight is a NaN, an infinity or a zero, of either sign.
+  bool special_floats = false;
 
   // The kernel for each CPU level this machine has, run by one thread and in
   // pieces from the last to the first: equal bytes, and equal to the

@@ -358,11 +358,13 @@ class Writer : RandomValues {
     AddAxis(OneOf<int64_t>({1, 3}), false);
     c.Axis(columns, true);
     const DType dtype =
-        OneOf({kF32, kBF16, DType::kInt32, DType::kUInt8, DType::kInt64});
+        OneOf({kF32, kBF16, DType::kFloat16, DType::kInt32, DType::kInt16,
+               DType::kInt8, DType::kUInt8, DType::kBool, DType::kInt64});
+    c.special_floats = Chance(2);
     const uint32_t r = 1;
     const BufferId x = c.In(dtype, {extents_[0], columns});
     ScalarId v = c.Load(x, {A(0), A(r)});
-    if (dtype == kBF16) v = c.Cast(kF32, v);
+    if (IsHalf(dtype)) v = c.Cast(kF32, v);
     const ReduceOp order = OneOf({ReduceOp::kMax, ReduceOp::kMin});
     const ScalarId place = c.Sort(order, v, places);
     const int64_t count = places == 0 ? columns : places;

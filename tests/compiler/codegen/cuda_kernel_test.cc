@@ -20,23 +20,29 @@ TEST(CudaKernel, SortsRowsAndKeepsTheOrderOfEquals) {
   for (const auto& [columns, places] : {std::pair<int64_t, int64_t>(1, 0),
                                         {5, 0},
                                         {300, 0},
-                                        {1024, 0},
+                                        {301, 0},
+                                        {512, 0},
+                                        {513, 0},
+                                        {514, 0},
                                         {300, 7},
+                                        {1034, 7},
+                                        {2049, 20},
                                         {5000, 20},
                                         {9000, 600}}) {
     // Each size in a type and an order of its own.
     static constexpr DType kTypes[] = {kF32, kBF16, DType::kInt32,
-                                       DType::kUInt8};
-    const DType dtype = kTypes[(columns + places) % 4];
+                                       DType::kUInt8, DType::kFloat16};
+    const DType dtype = kTypes[(columns + places) % 5];
     const ReduceOp order = columns % 3 == 0 ? ReduceOp::kMax : ReduceOp::kMin;
     NestCase c;
     c.integer_limit = 100;
+    c.special_floats = true;
     const int64_t count = places == 0 ? columns : places;
     const uint32_t i = c.Axis(3), r = c.Axis(columns, true);
     const BufferId x = c.In(dtype, {3, columns});
     const BufferId z = c.Out(DType::kInt64, {3, count});
     ScalarId v = c.Load(x, {A(i), A(r)});
-    if (dtype == kBF16) v = c.Cast(kF32, v);
+    if (IsHalf(dtype)) v = c.Cast(kF32, v);
     const ScalarId place = c.Sort(order, v, places);
     const ScalarId asked =
         c.Op(ScalarOp::kLt,
