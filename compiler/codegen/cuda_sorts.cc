@@ -22,8 +22,8 @@ class SortsWriter {
   absl::StatusOr<CudaGrid> Run() {
     const int64_t counts = int64_t{v_.threads} / 32 * kDigitValues;
     const int64_t elements = int64_t{v_.threads} * v_.items;
-    out_.Line("extern __shared__ k_words<4> shared[];");
-    out_.Line("unsigned* const counts = (unsigned*)shared;");
+    out_.Line("extern __shared__ k_words<4> sorted[];");
+    out_.Line("unsigned* const counts = (unsigned*)sorted;");
     out_.Line("unsigned* const words = counts + ", counts, ";");
     if (PlacesApart())
       out_.Line("unsigned short* const places = (unsigned short*)(words + ",

@@ -12,6 +12,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <thread>
 #include <vector>
 
@@ -103,6 +104,40 @@ Form Also(Form form, std::function<bool(const MappedNest&)> more) {
           }};
 }
 
+// Scans, sorts and tallies.
+std::vector<Form> CudaAlongRowForms() {
+  return {
+      FormOf<CudaScans>("cuda scans, several a warp",
+                        [](const CudaScans& v) { return v.lanes < 32; }),
+      FormOf<CudaScans>("cuda scans of several groups",
+                        [](const CudaScans& v) { return v.unroll > 1; }),
+      FormOf<CudaScans>("cuda scans, a warp each",
+                        [](const CudaScans& v) { return v.lanes == 32; }),
+      FormOf<CudaScans>("cuda scans, a block each",
+                        [](const CudaScans& v) { return v.lanes > 32; }),
+      FormOf<CudaScans>("cuda scans in parts",
+                        [](const CudaScans& v) { return v.parts > 1; }),
+      FormOf<CudaShortScans>("cuda short scans",
+                             [](const CudaShortScans&) { return true; }),
+      FormOf<CudaColumnScans>(
+          "cuda column scans",
+          [](const CudaColumnScans& v) { return v.parts == 1; }),
+      FormOf<CudaColumnScans>(
+          "cuda column scans in parts",
+          [](const CudaColumnScans& v) { return v.parts > 1; }),
+      FormOf<CudaSorts>("cuda sorts, a warp each",
+                        [](const CudaSorts& v) { return v.threads == 32; }),
+      FormOf<CudaSorts>("cuda sorts, a block each",
+                        [](const CudaSorts& v) { return v.threads > 32; }),
+      FormOf<CudaSelections>("cuda selections",
+                             [](const CudaSelections&) { return true; }),
+      FormOf<CudaTallies>("cuda tallies, a warp each",
+                          [](const CudaTallies& v) { return v.threads == 32; }),
+      FormOf<CudaTallies>("cuda tallies",
+                          [](const CudaTallies& v) { return v.values > 32; }),
+  };
+}
+
 std::vector<Form> CudaForms() {
   using P = CudaPoints;
   using R = CudaRows;
@@ -110,7 +145,7 @@ std::vector<Form> CudaForms() {
   const auto scans = [](const MappedNest& nest) {
     return HasOp(nest.nest, ScalarOp::kScan);
   };
-  return {
+  std::vector<Form> forms = {
       FormOf<P>("cuda points", [](const P& v) { return v.peel == 0; }),
       FormOf<P>("cuda points unrolled",
                 [](const P& v) { return v.unroll > 1; }),
@@ -161,34 +196,6 @@ std::vector<Form> CudaForms() {
       FormOf<CudaColumns>(
           "cuda columns peeled, in parts",
           [](const CudaColumns& v) { return v.peel == 1 && v.parts > 1; }),
-      FormOf<CudaScans>("cuda scans, several a warp",
-                        [](const CudaScans& v) { return v.lanes < 32; }),
-      FormOf<CudaScans>("cuda scans of several groups",
-                        [](const CudaScans& v) { return v.unroll > 1; }),
-      FormOf<CudaScans>("cuda scans, a warp each",
-                        [](const CudaScans& v) { return v.lanes == 32; }),
-      FormOf<CudaScans>("cuda scans, a block each",
-                        [](const CudaScans& v) { return v.lanes > 32; }),
-      FormOf<CudaScans>("cuda scans in parts",
-                        [](const CudaScans& v) { return v.parts > 1; }),
-      FormOf<CudaShortScans>("cuda short scans",
-                             [](const CudaShortScans&) { return true; }),
-      FormOf<CudaColumnScans>(
-          "cuda column scans",
-          [](const CudaColumnScans& v) { return v.parts == 1; }),
-      FormOf<CudaColumnScans>(
-          "cuda column scans in parts",
-          [](const CudaColumnScans& v) { return v.parts > 1; }),
-      FormOf<CudaSorts>("cuda sorts, a warp each",
-                        [](const CudaSorts& v) { return v.threads == 32; }),
-      FormOf<CudaSorts>("cuda sorts, a block each",
-                        [](const CudaSorts& v) { return v.threads > 32; }),
-      FormOf<CudaSelections>("cuda selections",
-                             [](const CudaSelections&) { return true; }),
-      FormOf<CudaTallies>("cuda tallies, a warp each",
-                          [](const CudaTallies& v) { return v.threads == 32; }),
-      FormOf<CudaTallies>("cuda tallies",
-                          [](const CudaTallies& v) { return v.values > 32; }),
       FormOf<CudaCounts>("cuda counts",
                          [](const CudaCounts& v) { return v.vector == 1; }),
       FormOf<CudaCounts>("cuda counts of vectors",
@@ -204,6 +211,8 @@ std::vector<Form> CudaForms() {
                               [](const CudaSerial&) { return true; }),
            scans),
   };
+  for (Form& form : CudaAlongRowForms()) forms.push_back(std::move(form));
+  return forms;
 }
 
 std::vector<Form> CpuForms() {
