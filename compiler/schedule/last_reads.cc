@@ -38,12 +38,23 @@ int Accesses(const LoopNest& nest, BufferId buffer) {
   return count;
 }
 
+// Loads of buffers that step `s` touches last, and its nest nowhere else.
+std::vector<ScalarId> LastAccesses(const LoopNest& nest,
+                                   const std::vector<size_t>& last, size_t s) {
+  std::vector<ScalarId> found;
+  for (ScalarId id = 0; id < nest.body.size(); ++id) {
+    const ScalarNode& node = nest.body[id];
+    if (node.op == ScalarOp::kLoad && last[node.buffer] == s &&
+        Accesses(nest, node.buffer) == 1) {
+      found.push_back(id);
+    }
+  }
+  return found;
+}
+
 bool TakesEachElementOnce(const LoopNest& nest, const NestFacts& facts,
                           const KernelPasses& passes, ScalarId id) {
-  if (!IsPlainLoad(nest, facts, id) ||
-      Accesses(nest, nest.body[id].buffer) != 1) {
-    return false;
-  }
+  if (!IsPlainLoad(nest, facts, id)) return false;
   for (uint32_t a = 0; a < facts.num_axes; ++a) {
     if (!facts.extents[a].Is(1) && (facts.axes[id] & AxisBit(a)) == 0)
       return false;
@@ -55,6 +66,11 @@ bool TakesEachElementOnce(const LoopNest& nest, const NestFacts& facts,
                        }) == 1;
 }
 
+bool Reduces(const LoopNest& nest) {
+  return std::any_of(nest.axes.begin(), nest.axes.end(),
+                     [](const Axis& axis) { return axis.reduction; });
+}
+
 }  // namespace
 
 int MarkLastReads(KernelPlan& plan) {
@@ -63,18 +79,15 @@ int MarkLastReads(KernelPlan& plan) {
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     for (PlannedKernel& kernel : KernelsOf(plan.steps[s])) {
       LoopNest& nest = kernel.nest;
-      const auto reduces = [](const Axis& axis) { return axis.reduction; };
-      if (std::none_of(nest.axes.begin(), nest.axes.end(), reduces)) continue;
+      if (!Reduces(nest)) continue;
+      const std::vector<ScalarId> loads = LastAccesses(nest, last, s);
+      if (loads.empty()) continue;
       const auto facts = FactsOf(nest, plan.buffers, plan.shapes);
       if (!facts.ok() || !OnlyReduces(nest, *facts)) continue;
       const KernelPasses passes = PlanPasses(nest, *facts, {});
-      for (ScalarId id = 0; id < nest.body.size(); ++id) {
-        ScalarNode& node = nest.body[id];
-        if (node.op != ScalarOp::kLoad || last[node.buffer] != s ||
-            !TakesEachElementOnce(nest, *facts, passes, id)) {
-          continue;
-        }
-        node.last_read = true;
+      for (const ScalarId id : loads) {
+        if (!TakesEachElementOnce(nest, *facts, passes, id)) continue;
+        nest.body[id].last_read = true;
         ++count;
       }
     }

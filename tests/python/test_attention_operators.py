@@ -175,7 +175,7 @@ def test_backends_of_a_gpu(name, own):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_where_the_width_changes_the_graph_computes_the_scale(dtype):
+def test_where_the_width_changes_results_and_gradients_are_right(dtype):
     attend = F.scaled_dot_product_attention
     compiled = torch.compile(attend, backend="kiln", dynamic=True, fullgraph=True)
     kiln.counters.clear()
@@ -190,6 +190,16 @@ def test_where_the_width_changes_the_graph_computes_the_scale(dtype):
         near = 4 * torch.finfo(dtype).eps if dtype == torch.bfloat16 else 1e-5
         torch.testing.assert_close(results[1], results[0], rtol=near, atol=near)
     assert kiln.counters["host_kernels"] == 0
+
+
+def test_a_graph_is_for_one_width_of_heads_and_all_lengths():
+    compiled = torch.compile(F.scaled_dot_product_attention, backend="kiln", dynamic=True, fullgraph=True)
+    counts = []
+    for width, length in ((32, 17), (32, 40), (24, 40)):
+        q, k, v = (torch.randn(2, 4, n, width) for n in (length, 33, 33))
+        torch.testing.assert_close(compiled(q, k, v), F.scaled_dot_product_attention(q, k, v))
+        counts.append(kiln.counters["compiles"])
+    assert counts[0] == counts[1] < counts[2]
 
 
 def test_attention_of_float64_trains_in_pytorch_without_a_warning():

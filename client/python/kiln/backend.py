@@ -23,6 +23,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from . import config, service
 from .aot_cache import compiler_of, serving, shared_storages
 from .attention_masks import lay_out_masks
+from .attention_widths import fix_widths
 from .compiled_graph import CompiledGraph
 from .eager_segment import strict
 from .flash_states import take_states_as_bits
@@ -159,6 +160,7 @@ def _aot(
     shares = bool(shared_storages(example_inputs))
     fuse_attention(module, draws=not values["fallback_random"])
     lay_out_masks(module)
+    fix_widths(module)
     if values["fuse_linear_cross_entropy"]:
         fuse_linear_cross_entropy(module)
     with serving(values, module, example_inputs):
