@@ -202,6 +202,16 @@ def test_a_graph_is_for_one_width_of_heads_and_all_lengths():
     assert counts[0] == counts[1] < counts[2]
 
 
+def test_a_width_that_is_marked_as_dynamic_stays_a_symbol():
+    compiled = torch.compile(F.scaled_dot_product_attention, backend="kiln", fullgraph=True)
+    for width in (32, 24):
+        q, k, v = (torch.randn(2, 4, n, width) for n in (17, 33, 33))
+        for x in (q, k, v):
+            torch._dynamo.mark_dynamic(x, 3)
+        torch.testing.assert_close(compiled(q, k, v), F.scaled_dot_product_attention(q, k, v))
+    assert kiln.counters["compiles"] == 1
+
+
 def test_attention_of_float64_trains_in_pytorch_without_a_warning():
     q = torch.randn(2, 4, 17, 32, dtype=torch.float64, requires_grad=True)
 
