@@ -4,7 +4,7 @@ namespace kiln {
 namespace {
 
 constexpr PreludePart kParts[] = {
-    // A number that compares as the value does, in the lowest k_sort_bits<type> bits: NaN
+    // A number that compares as the value does, in as many low bits as the value has: NaN
     // is the largest, both zeros are one. Descending: the other way round.
     {"k_sort_order_f32", "", R"(template <bool kDescending>
 K_FN unsigned k_sort_order_f32(float x) {

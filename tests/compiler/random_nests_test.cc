@@ -12,8 +12,8 @@
 #include <map>
 #include <random>
 #include <string>
-#include <utility>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
+from .traced_nodes import value_of
+
 
 def _mask_of(node: fx.Node) -> fx.Node | None:
     mask = node.kwargs.get("attn_mask", node.args[3] if len(node.args) > 3 else None)
@@ -23,9 +25,8 @@ def _mask_of(node: fx.Node) -> fx.Node | None:
 def _has_stretched_mask(node: fx.Node) -> bool:
     if node.op != "call_function" or node.target is not F.scaled_dot_product_attention:
         return False
-    mask = _mask_of(node)
-    value = None if mask is None else mask.meta.get("example_value")
-    if not isinstance(value, torch.Tensor) or value.device.type != "cuda" or value.dim() == 0:
+    value = value_of(_mask_of(node))
+    if value is None or value.device.type != "cuda" or value.dim() == 0:
         return False
     return value.stride(-1) == 0 and not value.requires_grad
 

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
+from .traced_nodes import value_of
+
 
 def _is_marked(size: torch.SymInt) -> bool:
     """Whether ``mark_dynamic`` names this size, so that PyTorch refuses to have it fixed."""
@@ -33,6 +35,6 @@ def fix_widths(module: fx.GraphModule) -> None:
         if node.op != "call_function" or node.target is not F.scaled_dot_product_attention:
             continue
         for operand in (*node.args[:3], *(node.kwargs.get(name) for name in ("query", "key", "value"))):
-            value = operand.meta.get("example_value") if isinstance(operand, fx.Node) else None
-            if isinstance(value, torch.Tensor) and value.dim() > 0:
+            value = value_of(operand)
+            if value is not None and value.dim() > 0:
                 _fix(value.shape[-1])
