@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/load_ahead.h"
 #include "compiler/codegen/sort_writer.h"
+#include "compiler/schedule/sort_memory.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -24,7 +25,7 @@ class SelectionsWriter {
         v_.threads,
         absl::StrCat("((long long)(unsigned)keys[", sort_.axis(), "])")));
     CudaGrid grid = sort_.CloseRow(v_.blocks);
-    grid.shared_bytes = int64_t{v_.capacity} * 8;
+    grid.shared_bytes = SharedBytesOf(v_);
     return grid;
   }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/sort_writer.h"
+#include "compiler/schedule/sort_memory.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -12,7 +13,6 @@ namespace {
 
 // Digits of 256 values are sorted at a time.
 constexpr int kDigitBits = 8;
-constexpr int kDigitValues = 1 << kDigitBits;
 
 class SortsWriter {
  public:
@@ -20,19 +20,17 @@ class SortsWriter {
       : v_(variant), body_(body), out_(body.out), sort_(body) {}
 
   absl::StatusOr<CudaGrid> Run() {
-    const int64_t counts = int64_t{v_.threads} / 32 * kDigitValues;
-    const int64_t elements = int64_t{v_.threads} * v_.items;
     out_.Line("extern __shared__ k_words<4> sorted[];");
     out_.Line("unsigned* const counts = (unsigned*)sorted;");
-    out_.Line("unsigned* const words = counts + ", counts, ";");
+    out_.Line("unsigned* const words = counts + ", CountWordsOf(v_), ";");
     if (PlacesApart())
       out_.Line("unsigned short* const places = (unsigned short*)(words + ",
-                elements, ");");
+                int64_t{v_.threads} * v_.items, ");");
     RETURN_IF_ERROR(sort_.OpenRow());
     RETURN_IF_ERROR(Sort());
     RETURN_IF_ERROR(Places());
     CudaGrid grid = sort_.CloseRow(v_.blocks);
-    grid.shared_bytes = counts * 4 + elements * (PlacesApart() ? 6 : 4);
+    grid.shared_bytes = SharedBytesOf(v_, SizeInBytes(sort_.key_type()));
     return grid;
   }
 
@@ -40,8 +38,9 @@ class SortsWriter {
   int KeyBits() const {
     return 8 * static_cast<int>(SizeInBytes(sort_.key_type()));
   }
-  // Whether a word has no room for a place of 16 bits beside its key.
-  bool PlacesApart() const { return KeyBits() > 16; }
+  bool PlacesApart() const {
+    return kiln::PlacesApart(SizeInBytes(sort_.key_type()));
+  }
 
   absl::Status Sort() {
     const char* type = body_.index_type();

@@ -7,6 +7,7 @@
 #include "compiler/schedule/cost_model.h"
 #include "compiler/schedule/cuda_costs.h"
 #include "compiler/schedule/nest_facts.h"
+#include "compiler/schedule/sort_memory.h"
 
 namespace kiln {
 
@@ -60,9 +61,7 @@ Price NestCosts::PriceCuda(const CudaSorts& v) const {
   price.issue_ns =
       (Issue(vectors, false, false) + double(outer_) * v.threads * thread) /
       (chip * kLanesPerCycle);
-  const int64_t elements = int64_t{v.threads} * v.items;
-  const int64_t shared =
-      int64_t{32} * v.threads + elements * (key_bytes > 2 ? 6 : 4);
+  const int64_t shared = SharedBytesOf(v, key_bytes);
   const int64_t resident = std::clamp<int64_t>(
       target_.shared_bytes_per_multiprocessor / (shared + kSharedOfBlock), 1,
       Resident(v.threads, price.registers));
@@ -96,7 +95,7 @@ Price NestCosts::PriceCuda(const CudaSelections& v) const {
       (Issue(vectors, false, false) +
        double(outer_) * (sorting + double(reduced_) * kComparedInstructions)) /
       (chip * kLanesPerCycle);
-  const int64_t shared = int64_t{v.capacity} * 8;
+  const int64_t shared = SharedBytesOf(v);
   const int64_t resident = std::clamp<int64_t>(
       target_.shared_bytes_per_multiprocessor / (shared + kSharedOfBlock), 1,
       Resident(v.threads, price.registers));
