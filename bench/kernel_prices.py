@@ -1,10 +1,11 @@
 """What configurations of generated kernels take on a GPU, beside the prices that choose among them.
 
-usage: python bench/kernel_prices.py FOLDER [--json FILE]
+usage: python bench/kernel_prices.py FOLDER [--random] [--json FILE]
 
 FOLDER is what tests/bench/kernel_prices wrote: a cubin a configuration, and `kernels.jsonl`. Times
 are taken as by kernel_timing.GpuClock: L2 is emptied before each launch, and the median of several
-counts. Prints for each kernel the chosen configuration's time over the best one's, worst first, and
+counts. Buffers hold zeros, or with --random random bytes: sorts and selections take longer then, but
+kernels that gather stop at the first index out of range. Prints for each kernel the chosen configuration's time over the best one's, worst first, and
 in the end the geometric mean of those ratios and how far prices are from times.
 """
 
@@ -40,7 +41,7 @@ class Driver:
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self._call("cuModuleLoadData", ctypes.byref(module), image)
         self._call("cuModuleGetFunction", ctypes.byref(function), module, symbol.encode())
-        if shared > 48 << 10:
+        if shared > 0:  # also below 48 KiB: static shared memory counts too
             self._call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, shared)
         return module, function
 
@@ -60,7 +61,15 @@ class Driver:
         )  # fmt: skip
 
 
-def time_one(driver: Driver, clock: GpuClock, folder: Path, line: dict, memory: dict) -> dict:
+def new_buffer(size: int, is_random: bool) -> torch.Tensor:
+    if is_random:
+        return torch.randint(0, 256, (size,), dtype=torch.uint8, device="cuda")
+    return torch.zeros(size, dtype=torch.uint8, device="cuda")
+
+
+def time_one(
+    driver: Driver, clock: GpuClock, folder: Path, line: dict, memory: dict, is_random: bool
+) -> dict:
     module, function = driver.load(
         (folder / line["image"]).read_bytes(), line["symbol"], line["shared"]
     )
@@ -69,7 +78,7 @@ def time_one(driver: Driver, clock: GpuClock, folder: Path, line: dict, memory: 
     for size in line["buffers"]:
         place = taken[size] = taken.get(size, -1) + 1
         if (size, place) not in memory:
-            memory[size, place] = torch.zeros(size, dtype=torch.uint8, device="cuda")
+            memory[size, place] = new_buffer(size, is_random)
         pointers.append(memory[size, place].data_ptr())
     values = [
         ctypes.c_void_p(pointers[o]) if o >= 0 else ctypes.c_longlong(line["scalars"][~o])
@@ -91,6 +100,7 @@ def time_one(driver: Driver, clock: GpuClock, folder: Path, line: dict, memory: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--random", action="store_true", help="fill buffers with random bytes")
     parser.add_argument("--json", metavar="FILE", help="write all figures")
     options = parser.parse_args()
     driver, clock = Driver(), GpuClock(repeats=5, warmups=1, sleep_ms=0.05)
@@ -110,7 +120,9 @@ def main() -> None:
             file_before = file
         for line in configs:
             try:
-                line.update(time_one(driver, clock, options.folder, line, memory))
+                line.update(
+                    time_one(driver, clock, options.folder, line, memory, options.random)
+                )
             except RuntimeError as error:
                 print(f"{file} {kernel}: {error}: {line}")
         configs = [line for line in configs if "us" in line]
