@@ -166,8 +166,8 @@ void ShapeEnv::TakeGuard(GuardOp op, const SymExpr& left, const SymExpr& right,
 
 // What `k*s + c` compared with 0 says of the range of s is known from now on.
 void ShapeEnv::NarrowRange(GuardOp op, const SymExpr& difference) {
-  const auto terms = TermsOf(difference);
-  if (terms.empty() || terms.size() > 2 || terms[0].atoms.size() != 1 ||
+  const TermList terms(difference);
+  if (terms.size() == 0 || terms.size() > 2 || terms[0].atoms.size() != 1 ||
       !terms[0].atoms[0].is_var() ||
       (terms.size() == 2 && !terms[1].atoms.empty())) {
     return;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "compiler/sym/sym_expr.h"
 
 namespace kiln {
@@ -41,8 +42,30 @@ SymExpr SymExprFromTerms(SymExpr::Terms terms);
 // The operation as an atom, unsimplified.
 SymExpr SymExprOfOperation(SymOp op, SymExpr left, SymExpr right);
 SymExpr SymExprOfAtom(const SymExpr::Atom& atom);
-// Also of a constant; 0 has none.
-SymExpr::Terms TermsOf(const SymExpr& e);
+
+// The terms of an expression, which must outlive this. Also of a constant; 0 has none.
+class TermList {
+ public:
+  explicit TermList(const SymExpr& e) {
+    if (!e.is_constant()) {
+      terms_ = e.sum().terms;
+    } else if (e.constant() != 0) {
+      constant_.coefficient = e.constant();
+      terms_ = absl::MakeConstSpan(&constant_, 1);
+    }
+  }
+  TermList(const TermList&) = delete;
+  TermList& operator=(const TermList&) = delete;
+
+  const SymExpr::Term* begin() const { return terms_.data(); }
+  const SymExpr::Term* end() const { return terms_.data() + terms_.size(); }
+  size_t size() const { return terms_.size(); }
+  const SymExpr::Term& operator[](size_t i) const { return terms_[i]; }
+
+ private:
+  SymExpr::Term constant_{0, {}};
+  absl::Span<const SymExpr::Term> terms_;
+};
 
 // Whether `term` is `divisor` times another term, which is then `quotient`.
 bool DivideTerm(const SymExpr::Term& term, const SymExpr::Term& divisor,

@@ -51,23 +51,34 @@ int CompareProducts(const Term& a, const Term& b) {
 // Makes normal sums out of terms.
 class SumBuilder {
  public:
-  // `terms` in order, without equals or zeros.
-  static SymExpr FromNormal(Terms terms) {
+  // The terms of `sum` in order, without equals or zeros. Sets its hash.
+  static SymExpr FromNormal(std::shared_ptr<Sum> sum) {
+    const Terms& terms = sum->terms;
     if (terms.empty()) return SymExpr(0);
     if (terms.size() == 1 && terms[0].atoms.empty()) {
       return SymExpr(terms[0].coefficient);
     }
-    const uint64_t hash = HashOf(terms);
+    sum->hash = HashOf(terms);
     SymExpr e;
-    e.sum_ = std::make_shared<const Sum>(Sum{std::move(terms), hash});
+    e.sum_ = std::move(sum);
     return e;
   }
 
   static SymExpr FromTerms(Terms terms) {
+    if (terms.empty()) return SymExpr(0);
+    if (terms.size() == 1 &&
+        (terms[0].atoms.empty() || terms[0].coefficient == 0)) {
+      return SymExpr(terms[0].coefficient);
+    }
+    auto sum = std::make_shared<Sum>();
+    if (terms.size() == 1) {
+      sum->terms = std::move(terms);
+      return FromNormal(std::move(sum));
+    }
     std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
       return CompareProducts(a, b) < 0;
     });
-    Terms normal;
+    Terms& normal = sum->terms;
     for (Term& term : terms) {
       if (!normal.empty() && CompareProducts(normal.back(), term) == 0) {
         normal.back().coefficient =
@@ -79,13 +90,24 @@ class SumBuilder {
       }
     }
     if (!normal.empty() && normal.back().coefficient == 0) normal.pop_back();
-    return FromNormal(std::move(normal));
+    return FromNormal(std::move(sum));
   }
 
   static SymExpr FromAtom(Atom atom) {
-    Terms terms;
-    terms.push_back({1, {std::move(atom)}});
-    return FromNormal(std::move(terms));
+    auto sum = std::make_shared<Sum>();
+    Term& term = sum->terms.emplace_back();
+    term.coefficient = 1;
+    term.atoms.push_back(std::move(atom));
+    return FromNormal(std::move(sum));
+  }
+
+  // `e` is not a constant, `factor` is not 0.
+  static SymExpr Scaled(const SymExpr& e, int64_t factor) {
+    auto sum = std::make_shared<Sum>(e.sum());
+    for (Term& term : sum->terms) {
+      term.coefficient = WrappedMul(term.coefficient, factor);
+    }
+    return FromNormal(std::move(sum));
   }
 
   static uint64_t HashOf(const SymExpr& e) { return e.StructuralHash(); }
@@ -160,13 +182,6 @@ SymExpr SymExpr::Of(Var var) {
   return Variable(var);
 }
 
-Terms TermsOf(const SymExpr& e) {
-  if (!e.is_constant()) return e.sum().terms;
-  Terms terms;
-  if (e.constant() != 0) terms.push_back({e.constant(), {}});
-  return terms;
-}
-
 bool SymExpr::AsVar(Var* var) const {
   if (is_constant() || sum_->terms.size() != 1) return false;
   const Term& term = sum_->terms[0];
@@ -200,7 +215,7 @@ bool SymExpr::DependsOn(Var var) const {
 
 SymExpr SymExpr::Substitute(absl::FunctionRef<SymExpr(Var)> value_of) const {
   if (is_constant()) return *this;
-  SymExpr total = 0;
+  Terms all;
   for (const Term& term : sum_->terms) {
     SymExpr product = term.coefficient;
     for (const Atom& atom : term.atoms) {
@@ -211,9 +226,11 @@ SymExpr SymExpr::Substitute(absl::FunctionRef<SymExpr(Var)> value_of) const {
                : ApplySymOp(atom.op, atom.operands->first.Substitute(value_of),
                             atom.operands->second.Substitute(value_of)));
     }
-    total = total + product;
+    if (sum_->terms.size() == 1) return product;
+    const TermList terms(product);
+    all.insert(all.end(), terms.begin(), terms.end());
   }
-  return total;
+  return SumBuilder::FromTerms(std::move(all));
 }
 
 int64_t SymExpr::Evaluate(absl::FunctionRef<int64_t(Var)> value_of) const {
@@ -241,10 +258,9 @@ SymExpr operator+(const SymExpr& a, const SymExpr& b) {
   if (a.Is(0)) return b;
   if (b.Is(0)) return a;
   if (a.is_constant()) return b + a;
-  Terms merged;
-  const Terms& left = a.sum().terms;
-  const Terms constant_term = b.is_constant() ? TermsOf(b) : Terms();
-  const Terms& right = b.is_constant() ? constant_term : b.sum().terms;
+  auto total = std::make_shared<Sum>();
+  Terms& merged = total->terms;
+  const TermList left(a), right(b);
   merged.reserve(left.size() + right.size());
   size_t i = 0, j = 0;
   while (i < left.size() && j < right.size()) {
@@ -261,7 +277,7 @@ SymExpr operator+(const SymExpr& a, const SymExpr& b) {
   }
   for (; i < left.size(); ++i) merged.push_back(left[i]);
   for (; j < right.size(); ++j) merged.push_back(right[j]);
-  return SumBuilder::FromNormal(std::move(merged));
+  return SumBuilder::FromNormal(std::move(total));
 }
 
 SymExpr operator-(const SymExpr& a, const SymExpr& b) {
@@ -278,13 +294,7 @@ SymExpr operator*(const SymExpr& a, const SymExpr& b) {
   if (a.is_constant()) return b * a;
   if (b.Is(1)) return a;
   if (b.Is(0)) return 0;
-  if (b.is_constant()) {
-    Terms scaled = a.sum().terms;
-    for (Term& term : scaled) {
-      term.coefficient = WrappedMul(term.coefficient, b.constant());
-    }
-    return SumBuilder::FromNormal(std::move(scaled));
-  }
+  if (b.is_constant()) return SumBuilder::Scaled(a, b.constant());
   Terms products;
   for (const Term& x : a.sum().terms) {
     for (const Term& y : b.sum().terms) {

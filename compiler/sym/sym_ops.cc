@@ -22,7 +22,7 @@ struct Split {
 // multiples of a positive constant divisor are taken.
 Split SplitByTerm(const SymExpr& a, const Term& divisor) {
   Terms quotient, rest;
-  for (const Term& term : TermsOf(a)) {
+  for (const Term& term : TermList(a)) {
     Term q;
     if (DivideTerm(term, divisor, &q)) {
       quotient.push_back(std::move(q));
@@ -46,7 +46,7 @@ Split SplitBySum(const SymExpr& a, const SymExpr& b) {
   SymExpr rest = a;
   for (int steps = 0; steps < 16 && !rest.Is(0); ++steps) {
     bool divided = false;
-    for (const Term& term : TermsOf(rest)) {
+    for (const Term& term : TermList(rest)) {
       Term q;
       if (!DivideTerm(term, lead, &q)) continue;
       const SymExpr part = SymExprFromTerms({q});
@@ -61,7 +61,7 @@ Split SplitBySum(const SymExpr& a, const SymExpr& b) {
 }
 
 Split SplitBy(const SymExpr& a, const SymExpr& b) {
-  const Terms divisor = TermsOf(b);
+  const TermList divisor(b);
   return divisor.size() == 1 ? SplitByTerm(a, divisor[0]) : SplitBySum(a, b);
 }
 
@@ -69,7 +69,7 @@ Split SplitBy(const SymExpr& a, const SymExpr& b) {
 // hold a variable.
 int64_t CommonCoefficient(const SymExpr& e, int64_t c) {
   int64_t g = c;
-  for (const Term& term : TermsOf(e)) {
+  for (const Term& term : TermList(e)) {
     if (!term.atoms.empty()) g = std::gcd(g, term.coefficient);
   }
   return g;
@@ -111,7 +111,7 @@ SymExpr FloorDivByConstant(const SymExpr& rest, int64_t c) {
 // be shortened by.
 Term CommonAtoms(const SymExpr& a, const SymExpr& b) {
   Term common{1, {}};
-  const Terms all_a = TermsOf(a), all_b = TermsOf(b);
+  const TermList all_a(a), all_b(b);
   for (const SymExpr::Atom& atom : all_b[0].atoms) {
     Term longer = common;
     longer.atoms.push_back(atom);
@@ -129,27 +129,37 @@ Term CommonAtoms(const SymExpr& a, const SymExpr& b) {
 
 // coefficient * (x % d) is coefficient * x where c divides coefficient * d.
 SymExpr DropInnerMods(const SymExpr& e, int64_t c) {
+  const TermList terms(e);
+  const auto drops = [&](const Term& term, const SymExpr::Atom& atom) {
+    return !atom.is_var() && atom.op == SymOp::kMod &&
+           atom.operands->second.is_constant() &&
+           WrappedMul(term.coefficient, atom.operands->second.constant()) % c ==
+               0;
+  };
+  const bool any =
+      std::any_of(terms.begin(), terms.end(), [&](const Term& term) {
+        return std::any_of(
+            term.atoms.begin(), term.atoms.end(),
+            [&](const SymExpr::Atom& atom) { return drops(term, atom); });
+      });
+  if (!any) return e;
   SymExpr total = 0;
-  bool dropped = false;
-  for (const Term& term : TermsOf(e)) {
+  for (const Term& term : terms) {
     SymExpr product = term.coefficient;
     for (const SymExpr::Atom& atom : term.atoms) {
-      const bool drop =
-          !atom.is_var() && atom.op == SymOp::kMod &&
-          atom.operands->second.is_constant() &&
-          WrappedMul(term.coefficient, atom.operands->second.constant()) % c ==
-              0;
-      dropped = dropped || drop;
-      product = product * (drop ? atom.operands->first : SymExprOfAtom(atom));
+      product = product * (drops(term, atom) ? atom.operands->first
+                                             : SymExprOfAtom(atom));
     }
     total += product;
   }
   // What stood inside may hold another.
-  return dropped ? DropInnerMods(total, c) : e;
+  return DropInnerMods(total, c);
 }
 
 SymExpr ModByConstant(const SymExpr& a, int64_t c) {
-  Terms reduced = TermsOf(DropInnerMods(a, c));
+  const SymExpr whole = DropInnerMods(a, c);
+  const TermList terms(whole);
+  Terms reduced(terms.begin(), terms.end());
   for (Term& term : reduced) {
     term.coefficient = term.atoms.empty() ? ModInts(term.coefficient, c)
                                           : term.coefficient % c;

@@ -47,7 +47,7 @@ ValueRange RangeOfVar(Var var, const SymBounds& bounds) {
 // in a power or inside an operation.
 bool TakeLinear(const SymExpr& e, Var var, SymExpr* factor, SymExpr* rest) {
   Terms with, without;
-  for (const Term& term : TermsOf(e)) {
+  for (const Term& term : TermList(e)) {
     Term other{term.coefficient, {}};
     int times = 0;
     for (const Atom& atom : term.atoms) {
@@ -107,7 +107,7 @@ int Operations(const SymExpr& e) {
 void SplitByNumber(const SymExpr& e, int64_t g, SymExpr* multiples,
                    SymExpr* rest) {
   Terms divided, left;
-  for (Term term : TermsOf(e)) {
+  for (Term term : TermList(e)) {
     if (term.coefficient % g == 0) {
       term.coefficient /= g;
       divided.push_back(std::move(term));
@@ -124,7 +124,7 @@ void SplitByNumber(const SymExpr& e, int64_t g, SymExpr* multiples,
 int64_t SeparatingFactor(const SymExpr& e, int64_t c, const SymBounds& bounds,
                          SymExpr* multiples, SymExpr* rest) {
   int64_t best = 0;
-  for (const Term& term : TermsOf(e)) {
+  for (const Term& term : TermList(e)) {
     const int64_t g = std::llabs(term.coefficient);
     if (term.atoms.empty() || g <= best || g <= 1 || c % g != 0) continue;
     SymExpr x, y;
@@ -139,12 +139,9 @@ int64_t SeparatingFactor(const SymExpr& e, int64_t c, const SymBounds& bounds,
   return best;
 }
 
-// The parts of floordiv(a, b): what generic rules gave, which may be a sum.
-// Sets `left` when a lone operation remains to be worked on.
-const Atom* LoneOperation(const SymExpr& e, SymOp op) {
-  if (e.is_constant() || e.sum().terms.size() != 1) return nullptr;
-  const Term& term = e.sum().terms[0];
-  if (term.coefficient != 1 || term.atoms.size() != 1) return nullptr;
+// The atom of a term that is a multiple of one operation `op`; null if it is not.
+const Atom* LoneOperation(const Term& term, SymOp op) {
+  if (term.atoms.size() != 1) return nullptr;
   const Atom& atom = term.atoms[0];
   return !atom.is_var() && atom.op == op ? &atom : nullptr;
 }
@@ -160,8 +157,8 @@ bool WithinDivisor(const SymExpr& x, const SymExpr& divisor,
   return ProveNonNegative(x, bounds) && ProveLt(x, divisor, bounds);
 }
 
-SymExpr SimplifyFloorDiv(const SymExpr& x, const SymExpr& divisor,
-                         const SymBounds& bounds) {
+SymExpr SimplifyFloorDiv(const Atom& atom, const SymBounds& bounds) {
+  const auto& [x, divisor] = *atom.operands;
   if (WithinDivisor(x, divisor, bounds)) return 0;
   if (divisor.is_constant() && divisor.constant() > 0) {
     const int64_t c = divisor.constant();
@@ -174,11 +171,11 @@ SymExpr SimplifyFloorDiv(const SymExpr& x, const SymExpr& divisor,
       return Simplify(FloorDiv(multiples, c / g), bounds);
     }
   }
-  return SymExprOfOperation(SymOp::kFloorDiv, x, divisor);
+  return SymExprOfAtom(atom);
 }
 
-SymExpr SimplifyMod(const SymExpr& x, const SymExpr& divisor,
-                    const SymBounds& bounds) {
+SymExpr SimplifyMod(const Atom& atom, const SymBounds& bounds) {
+  const auto& [x, divisor] = *atom.operands;
   if (WithinDivisor(x, divisor, bounds)) return x;
   if (divisor.is_constant() && divisor.constant() > 0) {
     const int64_t c = divisor.constant();
@@ -191,7 +188,7 @@ SymExpr SimplifyMod(const SymExpr& x, const SymExpr& divisor,
       return Simplify(Mod(multiples, c / g), bounds) * g + rest;
     }
   }
-  return SymExprOfOperation(SymOp::kMod, x, divisor);
+  return SymExprOfAtom(atom);
 }
 
 // The rules on one operation whose operands are simple already. Generic rules
@@ -209,18 +206,13 @@ SymExpr SimplifyOperation(SymOp op, const SymExpr& a, const SymExpr& b,
   if (generic.is_constant()) return generic;
   SymExpr total = 0;
   for (const Term& term : generic.sum().terms) {
-    const SymExpr one = SymExprFromTerms({{1, term.atoms}});
-    const Atom* operation = LoneOperation(one, op);
+    const Atom* operation = LoneOperation(term, op);
     if (operation == nullptr) {
       total += SymExprFromTerms({term});
     } else if (op == SymOp::kFloorDiv) {
-      total += SimplifyFloorDiv(operation->operands->first,
-                                operation->operands->second, bounds) *
-               term.coefficient;
+      total += SimplifyFloorDiv(*operation, bounds) * term.coefficient;
     } else {
-      total += SimplifyMod(operation->operands->first,
-                           operation->operands->second, bounds) *
-               term.coefficient;
+      total += SimplifyMod(*operation, bounds) * term.coefficient;
     }
   }
   return total;
@@ -236,25 +228,49 @@ SymExpr ReplaceAtom(const Term& term, size_t i, const SymExpr& replacement) {
 }
 
 bool HasFloorDiv(const SymExpr& e) {
-  for (const Term& term : TermsOf(e)) {
+  for (const Term& term : TermList(e)) {
     for (const Atom& atom : term.atoms)
       if (!atom.is_var() && atom.op == SymOp::kFloorDiv) return true;
   }
   return false;
 }
 
+// Whether `a` has no operation, or one that is also a term of `b`.
+bool MayCancelWith(const SymExpr& a, const SymExpr& b) {
+  bool any = false;
+  for (const Term& term : TermList(a)) {
+    if (std::all_of(term.atoms.begin(), term.atoms.end(),
+                    [](const Atom& atom) { return atom.is_var(); })) {
+      continue;
+    }
+    any = true;
+    for (const Term& other : TermList(b)) {
+      if (std::equal(term.atoms.begin(), term.atoms.end(), other.atoms.begin(),
+                     other.atoms.end(), SameAtom)) {
+        return true;
+      }
+    }
+  }
+  return !any;
+}
+
 // x % k becomes x - (x // k)*k where the floordiv then falls away.
 bool JoinQuotientAndRest(SymExpr& e) {
   const int before = Operations(e);
   const bool has_floordiv = HasFloorDiv(e);
-  for (const Term& term : TermsOf(e)) {
+  for (const Term& term : TermList(e)) {
     for (size_t i = 0; i < term.atoms.size(); ++i) {
       const Atom& atom = term.atoms[i];
       if (atom.is_var() || atom.op != SymOp::kMod) continue;
       const auto& [x, k] = *atom.operands;
       // Nothing can fall away: a floordiv would stand where the mod did.
       if (!has_floordiv && Operations(x) == 0 && Operations(k) == 0) continue;
-      const SymExpr whole = ReplaceAtom(term, i, x - FloorDiv(x, k) * k);
+      const SymExpr quotient = FloorDiv(x, k);
+      if (k.is_constant() && Operations(x) == 0 && term.atoms.size() == 1 &&
+          !MayCancelWith(quotient, e)) {
+        continue;
+      }
+      const SymExpr whole = ReplaceAtom(term, i, x - quotient * k);
       const SymExpr joined = e - SymExprFromTerms({term}) + whole;
       if (Operations(joined) < before) {
         e = joined;
@@ -269,12 +285,12 @@ bool JoinQuotientAndRest(SymExpr& e) {
 bool JoinRests(SymExpr& e) {
   const int before = Operations(e);
   if (before < 2) return false;
-  for (const Term& term : TermsOf(e)) {
+  for (const Term& term : TermList(e)) {
     for (size_t i = 0; i < term.atoms.size(); ++i) {
       const Atom& low = term.atoms[i];
       if (low.is_var() || low.op != SymOp::kMod) continue;
       const auto& [x, k] = *low.operands;
-      for (const Term& other : TermsOf(e)) {
+      for (const Term& other : TermList(e)) {
         for (const Atom& high : other.atoms) {
           if (high.is_var() || high.op != SymOp::kMod) continue;
           const auto& [y, m] = *high.operands;
@@ -334,8 +350,10 @@ SymExpr Simplify(const SymExpr& e, const SymBounds& bounds) {
     });
     if (!any) return e;
   }
+  const TermList terms(e);
   SymExpr total = 0;
-  for (const Term& term : TermsOf(e)) {
+  Terms all;
+  for (const Term& term : terms) {
     SymExpr product = term.coefficient;
     for (const Atom& atom : term.atoms) {
       if (!atom.is_var()) {
@@ -350,8 +368,14 @@ SymExpr Simplify(const SymExpr& e, const SymBounds& bounds) {
           product * (extent != nullptr && extent->Is(1) ? SymExpr(0)
                                                         : SymExprOfAtom(atom));
     }
-    total += product;
+    if (terms.size() == 1) {
+      total = std::move(product);
+    } else {
+      const TermList parts(product);
+      all.insert(all.end(), parts.begin(), parts.end());
+    }
   }
+  if (terms.size() > 1) total = SymExprFromTerms(std::move(all));
   while (JoinQuotientAndRest(total) || JoinRests(total)) {
   }
   return total;
