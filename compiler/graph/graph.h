@@ -101,6 +101,11 @@ class Graph {
   absl::StatusOr<ValueIds> AddNode(const OpDef& op, Arguments args,
                                    absl::string_view result_name = "");
 
+  // For the reader of the wire: makes room for this many nodes and values.
+  void Reserve(size_t nodes, size_t values) {
+    nodes_.reserve(nodes);
+    values_.reserve(values);
+  }
   // For the readers of text and wire: what was written there counts.
   void SetName(ValueId id, std::string name) {
     values_[id.index].name = std::move(name);

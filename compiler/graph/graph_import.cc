@@ -32,6 +32,11 @@ class GraphImporter {
   absl::StatusOr<Graph> Import() {
     RETURN_IF_ERROR(Annotate(CheckName(wire_.name()), "graph"));
     graph_.name = TextName(wire_.name());
+    // Nearly all nodes have one result.
+    graph_.Reserve(static_cast<size_t>(wire_.nodes_size()),
+                   static_cast<size_t>(wire_.inputs_size()) +
+                       static_cast<size_t>(wire_.constants_size()) +
+                       static_cast<size_t>(wire_.nodes_size()) * 5 / 4);
     RETURN_IF_ERROR(ImportSymbols());
     RETURN_IF_ERROR(ForbidGuards());
     for (int i = 0; i < wire_.inputs_size(); ++i) {

@@ -33,10 +33,10 @@ GraphRewriter::GraphRewriter(Graph& graph) : graph_(graph) {
 
 ValueId GraphRewriter::CopyValue(const Value& old, uint32_t node,
                                  uint32_t result) {
-  Value value = old;
+  Value& value = graph_.values_.emplace_back(old);
   value.node = node;
   value.result = result;
-  return graph_.AddValue(std::move(value));
+  return ValueId{static_cast<uint32_t>(graph_.values_.size() - 1)};
 }
 
 ValueId GraphRewriter::Map(ValueId old) const { return map_[old.index]; }
@@ -59,7 +59,8 @@ void GraphRewriter::Attribute(uint32_t i) {
 void GraphRewriter::Keep(uint32_t i) {
   Attribute(i);
   const Node& old = old_nodes_[i];
-  Node node;
+  const uint32_t index = static_cast<uint32_t>(graph_.nodes_.size());
+  Node& node = graph_.nodes_.emplace_back();
   node.op = old.op;
   node.client_nodes = old.client_nodes;
   node.args.reserve(old.args.size());
@@ -81,7 +82,6 @@ void GraphRewriter::Keep(uint32_t i) {
     // not so, the verifier says it (G4).
     if (inferred.ok()) metas = *std::move(inferred);
   }
-  const uint32_t index = static_cast<uint32_t>(graph_.nodes_.size());
   for (uint32_t r = 0; r < old.results.size(); ++r) {
     const ValueId was = old.results[r];
     const ValueId now = CopyValue(old_values_[was.index], index, r);
@@ -89,7 +89,6 @@ void GraphRewriter::Keep(uint32_t i) {
     map_[was.index] = now;
     node.results.push_back(now);
   }
-  graph_.nodes_.push_back(std::move(node));
   ++attributed_;
 }
 
