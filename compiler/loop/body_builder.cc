@@ -1,9 +1,11 @@
 #include "compiler/loop/body_builder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "compiler/loop/index_expr.h"
 #include "compiler/sym/sym_simplify.h"
 
 namespace kiln {
@@ -51,11 +53,21 @@ bool IsPredicate(ScalarOp op) {
 
 }  // namespace
 
-ScalarId BodyBuilder::Add(ScalarNode node) {
+void BodyBuilder::Reserve(size_t more) {
+  const size_t due = body_.size() + more;
+  if (due <= body_.capacity()) return;
+  // Also after many calls a node is moved only a few times.
+  body_.reserve(std::max(due, 2 * body_.capacity()));
+  hashes_.reserve(body_.capacity());
+}
+
+ScalarId BodyBuilder::Add(ScalarNode&& node) {
   const uint64_t hash = HashOf(node);
   for (uint32_t i = 0; i < hashes_.size(); ++i) {
     if (hashes_[i] == hash && body_[i] == node) return i;
   }
+  constexpr size_t kFew = 6;  // nodes that most nests have
+  if (body_.empty()) Reserve(kFew);
   body_.push_back(std::move(node));
   hashes_.push_back(hash);
   return size() - 1;
@@ -261,6 +273,8 @@ std::vector<ScalarNode> BodyBuilder::Take() {
 SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
                      absl::Span<const ScalarId> nodes, const BodyBuilder& to) {
   if (index.is_constant()) return index;
+  const bool same = axes.data() == nullptr;  // kSameAxes, or there are none
+  if (same && !HasIndirect(index)) return index;
   Var var;
   if (index.AsVar(&var)) {
     if (var.kind == Var::Kind::kAxis) return axes[var.index];
@@ -268,7 +282,7 @@ SymExpr RewriteIndex(const SymExpr& index, absl::Span<const SymExpr> axes,
     return index;
   }
   return index.Substitute([&](Var v) {
-    if (v.kind == Var::Kind::kAxis) return axes[v.index];
+    if (v.kind == Var::Kind::kAxis && !same) return axes[v.index];
     if (v.kind == Var::Kind::kIndirect) return to.AsIndex(nodes[v.index]);
     return SymExpr::Of(v);
   });
@@ -282,9 +296,24 @@ Store CopyStore(Store store, absl::Span<const SymExpr> axes,
   return store;
 }
 
+namespace {
+
+bool IsEachItself(absl::Span<const SymExpr> axes) {
+  for (uint32_t k = 0; k < axes.size(); ++k) {
+    Var var;
+    if (!axes[k].AsVar(&var) || !(var == Var{Var::Kind::kAxis, k}))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::vector<ScalarId> CopyBody(const std::vector<ScalarNode>& body,
                                absl::Span<const SymExpr> axes, ScalarId mask,
                                LoadReplacement replace, BodyBuilder& to) {
+  if (IsEachItself(axes)) axes = kSameAxes;
+  to.Reserve(body.size());
   std::vector<ScalarId> ids(body.size());
   for (ScalarId i = 0; i < body.size(); ++i) {
     const ScalarNode& old = body[i];
@@ -328,7 +357,7 @@ void DropDeadNodes(LoopNest& nest) {
   std::vector<bool> live(nest.body.size(), false);
   const auto mark_index = [&](const DimVector& index) {
     for (const SymExpr& e : index) {
-      if (e.is_constant()) continue;
+      if (!HasIndirect(e)) continue;
       e.VisitVars([&](Var v) {
         if (v.kind == Var::Kind::kIndirect) live[v.index] = true;
       });
@@ -354,9 +383,7 @@ void DropDeadNodes(LoopNest& nest) {
   body.reserve(nest.body.size() - dead);
   const auto rename = [&](DimVector& index) {
     for (SymExpr& e : index) {
-      bool indirect = false;
-      e.VisitVars([&](Var v) { indirect |= v.kind == Var::Kind::kIndirect; });
-      if (!indirect) continue;
+      if (!HasIndirect(e)) continue;
       e = e.Substitute([&](Var v) {
         return v.kind == Var::Kind::kIndirect ? SymExpr::Indirect(ids[v.index])
                                               : SymExpr::Of(v);

@@ -31,7 +31,7 @@ class BodyBuilder {
   // Returns the node equal to `node` if there is one, otherwise a new one. Folds three
   // kinds of casts: of a constant, to the same type, and of a half type back to the
   // float32 it was rounded from (only stores round).
-  ScalarId Add(ScalarNode node);
+  ScalarId Add(ScalarNode&& node);
 
   // A constant of `dtype`, converted by C's rules.
   ScalarId Float(DType dtype, double value);
@@ -79,6 +79,8 @@ class BodyBuilder {
   const ScalarNode& node(ScalarId id) const { return body_[id]; }
   DType dtype(ScalarId id) const { return body_[id].dtype; }
   uint32_t size() const { return static_cast<uint32_t>(body_.size()); }
+  // Makes room for so many more nodes.
+  void Reserve(size_t more);
   const std::vector<ScalarNode>& body() const { return body_; }
   std::vector<ScalarNode> Take();
 
@@ -96,6 +98,9 @@ class BodyBuilder {
 // copied.
 using LoadReplacement =
     absl::FunctionRef<std::optional<ScalarId>(const ScalarNode& load)>;
+
+// Stands for the axes of a copy: each axis stays what it is.
+inline constexpr absl::Span<const SymExpr> kSameAxes;
 
 // Copies `body` into `to` with each axis i replaced by `axes[i]`. `mask`, if not
 // Store::kNoMask, is a bool node of `to` that masks every load. `replace` sees loads with

@@ -52,6 +52,11 @@ std::optional<LinearForm> AsLinear(const SymExpr& e) {
     form.offset = e;
     return form;
   }
+  Var var;
+  if (e.AsVar(&var) && var.kind == Var::Kind::kAxis) {
+    form.terms.push_back({var.index, 1});
+    return form;
+  }
   for (const SymExpr::Term& term : e.sum().terms) {
     std::optional<uint32_t> axis;
     SymExpr coefficient = term.coefficient;
@@ -215,6 +220,8 @@ bool DependsOnAxesFrom(const SymExpr& e, uint32_t first) {
 
 bool HasIndirect(const SymExpr& e) {
   if (e.is_constant()) return false;
+  Var var;
+  if (e.AsVar(&var)) return var.kind == Var::Kind::kIndirect;
   bool found = false;
   e.VisitVars([&](Var v) { found |= v.kind == Var::Kind::kIndirect; });
   return found;

@@ -67,6 +67,7 @@ LoopNest ReplaceAxes(const LoopNest& nest, std::vector<Axis> axes,
   result.axes = std::move(axes);
   const std::vector<SymExpr> extents = ExtentsOf(result);
   BodyBuilder body;
+  body.Reserve(nest.body.size());
   std::vector<ScalarId> ids(nest.body.size());
   const auto rewrite = [&](const SymExpr& index) {
     return SimplifyIndex(RewriteIndex(index, values, ids, body), extents,
@@ -195,7 +196,6 @@ std::optional<SymExpr> CoefficientIn(const SymExpr& e, uint32_t axis) {
   if (!e.DependsOn(var)) return total;
   for (const SymExpr::Term& term : e.sum().terms) {
     bool met = false;
-    SymExpr coefficient = term.coefficient;
     for (const SymExpr::Atom& atom : term.atoms) {
       if (!atom.is_var()) {
         if (atom.operands->first.DependsOn(var) ||
@@ -203,16 +203,17 @@ std::optional<SymExpr> CoefficientIn(const SymExpr& e, uint32_t axis) {
           return std::nullopt;
         }
         if (met) return std::nullopt;
-        continue;
-      }
-      if (atom.var == var) {
+      } else if (atom.var == var) {
         if (met) return std::nullopt;
         met = true;
-      } else {
-        coefficient *= SymExpr::Of(atom.var);
       }
     }
     if (!met) continue;
+    SymExpr coefficient = term.coefficient;
+    for (const SymExpr::Atom& atom : term.atoms) {
+      if (atom.is_var() && atom.var != var)
+        coefficient *= SymExpr::Of(atom.var);
+    }
     if (DependsOnAxesFrom(coefficient, 0) || HasIndirect(coefficient) ||
         term.atoms.size() > 1 + CountVars(coefficient)) {
       return std::nullopt;
@@ -242,7 +243,7 @@ void FlattenAddresses(LoopNest& nest, const std::vector<Buffer>& buffers) {
   for (Store& store : nest.stores) flatten(store.index, store.buffer);
 }
 
-LoopNest MergeAxes(const LoopNest& nest, const ShapeEnv& shapes) {
+LoopNest MergeAxes(LoopNest nest, const ShapeEnv& shapes) {
   const size_t n = nest.axes.size();
   std::vector<bool> joins(n, false);  // axis k joins axis k-1
   for (uint32_t k = 0; k + 1 < n; ++k) {

@@ -37,7 +37,7 @@ void FlattenAddresses(LoopNest& nest, const std::vector<Buffer>& buffers);
 
 // Merges neighbouring axes, both reduced or both not, if every index of the nest uses
 // them as a row-major pair. The nest must be flat.
-LoopNest MergeAxes(const LoopNest& nest, const ShapeEnv& shapes);
+LoopNest MergeAxes(LoopNest nest, const ShapeEnv& shapes);
 
 uint32_t NumOuterAxes(const LoopNest& nest);  // those that are not reduced
 bool HasReduction(const LoopNest& nest);      // any reduction axis

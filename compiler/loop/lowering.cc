@@ -37,7 +37,7 @@ namespace {
 
 // Whether `strides` address product(sizes) elements without gaps or overlap.
 bool IsDense(const DimVector& sizes, const DimVector& strides) {
-  std::vector<size_t> left;
+  absl::InlinedVector<size_t, 6> left;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d].Is(0)) return true;
     if (!sizes[d].Is(1)) left.push_back(d);
@@ -152,6 +152,7 @@ View GraphLowering::CopyOf(ValueId v, absl::string_view origin,
 
 DimVector NestWriter::Iterate(const DimVector& sizes, bool reduction) {
   DimVector index;
+  axes_.reserve(axes_.size() + sizes.size());
   for (const SymExpr& size : sizes) {
     if (size.Is(1)) {
       index.push_back(0);

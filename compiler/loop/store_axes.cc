@@ -13,11 +13,11 @@ std::optional<std::vector<SymExpr>> AxesAt(const LoopNest& nest,
   std::vector<SymExpr> values(nest.axes.size(), 0);
   size_t found = 0;
   for (size_t d = 0; d < store.index.size(); ++d) {
-    const auto form = AsLinear(store.index[d]);
+    auto form = AsLinear(store.index[d]);
     if (!form.has_value() || !form->offset.Is(0)) return std::nullopt;
     // Terms from the innermost on: each weight must be the product of the extents of the
     // terms before it.
-    auto terms = form->terms;
+    auto& terms = form->terms;
     SymExpr weight = 1;
     for (size_t n = terms.size(); n > 0; --n) {
       const auto at =

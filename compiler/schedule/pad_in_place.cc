@@ -161,7 +161,7 @@ bool HasRoom(const LoopProgram& program, const Pad& pad) {
 void FillColumns(LoopNest& nest, const Pad& pad, const Buffer& source,
                  int64_t columns) {
   BodyBuilder body;
-  const ScalarId fill = body.Add(nest.body[pad.fill]);
+  const ScalarId fill = body.Add(ScalarNode(nest.body[pad.fill]));
   Store store = nest.stores[0];
   store.buffer = pad.source;
   store.value = body.Cast(source.dtype, fill);
