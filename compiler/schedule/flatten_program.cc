@@ -17,7 +17,8 @@ KernelPlan FlattenAddresses(LoopProgram program) {
   plan.mutated_inputs = std::move(program.mutated_inputs);
   plan.client_words = std::move(program.client_words);
   plan.tuned = std::move(program.tuned);
-  for (Buffer& buffer : program.buffers)
+  plan.buffers.reserve(program.buffers.size());
+  for (const Buffer& buffer : program.buffers)
     plan.buffers.push_back(FlatBuffer(buffer));
   plan.placements.resize(plan.buffers.size());
   for (LoopStep& step : program.steps) {

@@ -12,7 +12,7 @@ namespace {
 void VisitInputs(const ScalarNode& node, absl::FunctionRef<void(ScalarId)> f) {
   for (ScalarId arg : node.args) f(arg);
   for (const SymExpr& index : node.index) {
-    if (index.is_constant()) continue;
+    if (!HasIndirect(index)) continue;
     index.VisitVars([&](Var var) {
       if (var.kind == Var::Kind::kIndirect) f(var.index);
     });

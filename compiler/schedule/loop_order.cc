@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "absl/container/inlined_vector.h"
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 // The strides of one access by axis, and its weight.
 struct Strides {
-  std::vector<int64_t> by_axis;
+  absl::InlinedVector<int64_t, 6> by_axis;
   int64_t weight = 0;
 };
 
@@ -62,7 +63,7 @@ bool Outside(uint32_t a, uint32_t b, const std::vector<Strides>& strides) {
 
 }  // namespace
 
-LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
+LoopNest OrderAxes(LoopNest nest, const std::vector<Buffer>& buffers,
                    const ShapeEnv& shapes) {
   const bool scans =
       std::any_of(nest.body.begin(), nest.body.end(),
@@ -81,6 +82,7 @@ LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
     }
     order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), axis);
   }
+  if (std::is_sorted(order.begin(), order.end())) return nest;
   return PermuteAxes(nest, order, shapes);
 }
 

@@ -11,7 +11,7 @@ namespace kiln {
 // on. Outer axes and reduced axes are ordered separately.
 //
 // A nest with a scan keeps its order, since its result depends on it. Pure.
-LoopNest OrderAxes(const LoopNest& nest, const std::vector<Buffer>& buffers,
+LoopNest OrderAxes(LoopNest nest, const std::vector<Buffer>& buffers,
                    const ShapeEnv& shapes);
 
 }  // namespace kiln

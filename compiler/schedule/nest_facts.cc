@@ -24,6 +24,9 @@ class Gatherer {
 
   absl::StatusOr<NestFacts> Run() {
     RETURN_IF_ERROR(Axes());
+    facts_.axes.reserve(nest_.body.size());
+    facts_.stage.reserve(nest_.body.size());
+    facts_.load_offset.reserve(nest_.body.size());
     for (ScalarId id = 0; id < nest_.body.size(); ++id)
       RETURN_IF_ERROR(Node(id));
     for (const Store& store : nest_.stores) RETURN_IF_ERROR(OneStore(store));

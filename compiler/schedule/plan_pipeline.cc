@@ -175,8 +175,9 @@ absl::StatusOr<Changed> RunOrderLoops(KernelPlan& plan, const PassEnv&) {
     auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     // The order comes first: only neighbouring axes can be merged.
-    kernel->nest = MergeAxes(OrderAxes(kernel->nest, plan.buffers, plan.shapes),
-                             plan.shapes);
+    kernel->nest =
+        MergeAxes(OrderAxes(std::move(kernel->nest), plan.buffers, plan.shapes),
+                  plan.shapes);
   }
   return Changed::kYes;
 }
