@@ -1,9 +1,23 @@
 #include "compiler/schedule/kernel_fingerprint.h"
 
+#include <algorithm>
 #include <cstring>
-#include <iterator>
 
 namespace kiln {
+
+inline void KernelFingerprint::AddInt(int64_t value) {
+  // Nearly all are small: a byte then, and otherwise nine.
+  constexpr uint8_t kLong = 0xff;
+  constexpr size_t kMost = 1 + sizeof value;
+  if (size_ + kMost > bytes_.size()) MakeRoom(kMost);
+  if (value >= 0 && value < kLong) {
+    bytes_[size_++] = static_cast<char>(value);
+    return;
+  }
+  bytes_[size_] = static_cast<char>(kLong);
+  std::memcpy(&bytes_[size_ + 1], &value, sizeof value);
+  size_ += kMost;
+}
 
 KernelFingerprint::KernelFingerprint(const PlannedKernel& kernel,
                                      const std::vector<Buffer>& buffers,
@@ -20,15 +34,20 @@ KernelFingerprint::KernelFingerprint(const LoopNest& nest,
                                      const std::vector<Buffer>& buffers,
                                      FingerprintSizes sizes)
     : buffers_(buffers), sizes_(sizes) {
+  AddNest(nest);
+}
+
+void KernelFingerprint::AddNest(const LoopNest& nest) {
   constexpr size_t kBytesANode = 24;  // about
-  bytes_.reserve((nest.body.size() + nest.stores.size()) * kBytesANode);
-  if (sizes == FingerprintSizes::kKept) {
+  MakeRoom((nest.body.size() + nest.stores.size()) * kBytesANode);
+  order_.reserve(8);  // few nests access more
+  if (sizes_ == FingerprintSizes::kKept) {
     AddInt(nest.origins.size());
     for (const std::string& origin : nest.origins) AddText(origin);
   }
   AddInt(nest.axes.size());
   for (size_t a = 0; a < nest.axes.size(); ++a) {
-    const bool open = a == 0 && sizes == FingerprintSizes::kFirstOpen;
+    const bool open = a == 0 && sizes_ == FingerprintSizes::kFirstOpen;
     AddExpr(open ? SymExpr(0) : nest.axes[a].extent);
     AddInt(nest.axes[a].reduction);
   }
@@ -45,22 +64,16 @@ KernelFingerprint::KernelFingerprint(const LoopNest& nest,
   }
 }
 
-void KernelFingerprint::AddInt(int64_t value) {
-  // Nearly all are small: a byte then, and otherwise nine.
-  constexpr uint8_t kLong = 0xff;
-  if (value >= 0 && value < kLong) {
-    bytes_.push_back(static_cast<char>(value));
-    return;
-  }
-  char raw[1 + sizeof value];
-  raw[0] = static_cast<char>(kLong);
-  std::memcpy(raw + 1, &value, sizeof value);
-  bytes_.insert(bytes_.end(), std::begin(raw), std::end(raw));
+void KernelFingerprint::MakeRoom(size_t bytes) {
+  if (size_ + bytes > bytes_.size()) bytes_.resize(2 * (size_ + bytes));
 }
 
 void KernelFingerprint::AddText(absl::string_view text) {
   AddInt(text.size());
-  bytes_.insert(bytes_.end(), text.begin(), text.end());
+  if (text.empty()) return;
+  MakeRoom(text.size());
+  std::memcpy(&bytes_[size_], text.data(), text.size());
+  size_ += text.size();
 }
 
 void KernelFingerprint::AddExpr(const SymExpr& e) {
@@ -90,13 +103,21 @@ void KernelFingerprint::AddExpr(const SymExpr& e) {
 
 void KernelFingerprint::AddDims(const DimVector& dims) {
   AddInt(dims.size());
-  for (const SymExpr& e : dims) AddExpr(e);
+  for (const SymExpr& e : dims) {
+    if (e.is_constant()) {
+      AddInt(0);
+      AddInt(e.constant());
+    } else {
+      AddExpr(e);
+    }
+  }
 }
 
 void KernelFingerprint::AddBuffer(BufferId id) {
-  const auto [at, added] = number_.emplace(id, order_.size());
-  AddInt(at->second);
-  if (!added) return;
+  // Kernels have few buffers.
+  const auto at = std::find(order_.begin(), order_.end(), id);
+  AddInt(at - order_.begin());
+  if (at != order_.end()) return;
   order_.push_back(id);
   const Buffer& buffer = buffers_[id];
   AddInt(static_cast<int>(buffer.dtype));
@@ -110,14 +131,14 @@ void KernelFingerprint::AddBuffer(BufferId id) {
 }
 
 void KernelFingerprint::AddNode(const ScalarNode& node) {
-  AddInt(static_cast<int>(node.op));
-  AddInt(static_cast<int>(node.dtype));
-  AddInt(static_cast<int>(node.reduce));
   // The stream is an argument, so that layers with dropout share a kernel.
   const bool stream = node.op == ScalarOp::kRandom;
   if (stream) streams_.push_back(node.number.i);
+  AddInt(static_cast<int>(node.op));
+  AddInt(static_cast<int>(node.dtype));
+  AddInt(static_cast<int>(node.reduce));
   AddInt(stream ? 0 : node.number.i);
-  AddInt(node.args.size());
+  AddInt(static_cast<int64_t>(node.args.size()));
   for (const ScalarId arg : node.args) AddInt(arg);
   if (node.op == ScalarOp::kLoad) {
     AddBuffer(node.buffer);

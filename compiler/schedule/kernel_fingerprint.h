@@ -4,9 +4,9 @@
 // Tells which kernels of a plan have the same code.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "compiler/schedule/kernel_plan.h"
 
@@ -32,7 +32,10 @@ class KernelFingerprint {
   KernelFingerprint(const LoopNest& nest, const std::vector<Buffer>& buffers,
                     FingerprintSizes sizes);
 
-  absl::string_view bytes() const { return {bytes_.data(), bytes_.size()}; }
+  // Adds another nest. Its buffers are numbered after those of the first.
+  void AddNest(const LoopNest& nest);
+
+  absl::string_view bytes() const { return {bytes_.data(), size_}; }
   // The buffers that the kernel accesses, in order of first use.
   const std::vector<BufferId>& buffers() const { return order_; }
   // The kernel's random streams, in the order of the body.
@@ -40,6 +43,8 @@ class KernelFingerprint {
 
  private:
   void AddInt(int64_t value);
+  // Makes room behind the bytes in use.
+  void MakeRoom(size_t bytes);
   void AddText(absl::string_view text);
   void AddExpr(const SymExpr& e);
   void AddDims(const DimVector& dims);
@@ -48,10 +53,10 @@ class KernelFingerprint {
 
   const std::vector<Buffer>& buffers_;
   const FingerprintSizes sizes_;
-  std::vector<char> bytes_;
+  std::string bytes_;  // of which the first size_ are in use
+  size_t size_ = 0;
   std::vector<BufferId> order_;
   std::vector<int64_t> streams_;
-  absl::flat_hash_map<BufferId, size_t> number_;
 };
 
 }  // namespace kiln
