@@ -7,6 +7,7 @@
 
 #include "compiler/schedule/column_sums.h"
 #include "compiler/schedule/fuser.h"
+#include "compiler/schedule/kernel_fingerprint.h"
 #include "compiler/schedule/reduce_ops.h"
 
 namespace kiln {
@@ -20,7 +21,6 @@ constexpr int64_t kBlocksEach[] = {2, 3, 4};
 
 void Fuser::AddPartials(const std::vector<Buffer>& partials) {
   for (const Buffer& buffer : partials) {
-    pricer_.AddBuffer(buffer);
     program_.buffers.push_back(buffer);
     private_.push_back(true);
     users_.emplace_back();
@@ -29,8 +29,8 @@ void Fuser::AddPartials(const std::vector<Buffer>& partials) {
 
 void Fuser::DropPartials(size_t count) {
   for (size_t k = 0; k < count; ++k) {
-    pricer_.DropBuffer();
     program_.buffers.pop_back();
+    pricer_.DropBuffer();
     private_.pop_back();
     users_.pop_back();
   }
@@ -93,7 +93,16 @@ bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
       dependencies_.SomethingBetween(rows, columns)) {
     verdict.because = ApartBecause::kCycle;
   } else {
-    const int64_t known = StretchOf(groups_[rows].unit.nest);
+    // Of pairs that differ only in their buffers the same stretch is best.
+    KernelFingerprint pair(groups_[rows].unit.nest, program_.buffers,
+                           FingerprintSizes::kSizesOnly);
+    pair.AddNest(groups_[columns].unit.nest);
+    // The fingerprint does not say whether two random streams are the same.
+    int64_t unknown = 0;
+    int64_t& best_stretch =
+        pair.streams().size() > 1 ? unknown : stretches_[pair.bytes()];
+    int64_t known = StretchOf(groups_[rows].unit.nest);
+    if (known == 0) known = best_stretch;
     for (const int64_t blocks : kBlocksEach) {
       const int64_t all = blocks * target_.multiprocessors;
       const int64_t stretch =
@@ -103,8 +112,10 @@ bool Fuser::TryColumnSums(uint32_t rows, uint32_t columns) {
                           kMostFloatsAdded);
       std::optional<RowsWithSums> joined =
           JoinColumnSums(rows, columns, stretch, verdict);
-      if (joined.has_value() && (!best.has_value() || joined->ns < best->ns))
+      if (joined.has_value() && (!best.has_value() || joined->ns < best->ns)) {
         best = std::move(joined);
+        best_stretch = stretch;
+      }
       if (known > 0 || !verdict.fuse()) break;
     }
   }

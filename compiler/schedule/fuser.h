@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <queue>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/schedule/dependencies.h"
 #include "compiler/schedule/fuse_loops.h"
 #include "compiler/schedule/fusion_rules.h"
@@ -132,6 +134,9 @@ class Fuser {
   // For each buffer its bytes if it is a temporary. Empty if all of them are small.
   std::vector<int64_t> temporary_bytes_;
   std::priority_queue<FusionCandidate> queue_;
+  // By the fingerprint of a kernel over rows and of one that sums columns: the best
+  // stretch; 0 if it is not known.
+  absl::flat_hash_map<std::string, int64_t> stretches_;
   FusionReport report_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -35,8 +36,8 @@ struct BufferUses {
   int loads = 0;                 // load nodes in nests
   bool as_memory = false;        // a library call, a fill or an output uses it
   int64_t most_points_hint = 0;  // points of the largest nest that reads it
-  std::vector<size_t> reader_steps;  // nests only, in order
-  std::vector<size_t> writer_steps;
+  absl::InlinedVector<size_t, 2> reader_steps;  // nests only, in order
+  absl::InlinedVector<size_t, 1> writer_steps;
   size_t first_step = 0, last_step = 0;  // that touch it
 };
 
@@ -67,6 +68,7 @@ class Inliner {
         limits_(options.limits),
         pricer_(program, target, options.kernels),
         uses_(program.buffers.size()),
+        reader_ns_(program.steps.size(), -1),
         touched_(program.buffers.size()),
         producers_(program.buffers.size()) {}
 
@@ -106,6 +108,7 @@ class Inliner {
   const InlineLimits& limits_;
   NestPricer pricer_;
   std::vector<BufferUses> uses_;
+  std::vector<double> reader_ns_;    // by step: price; negative: not known yet
   std::vector<bool> touched_;        // by buffer: whether a step has touched it
   std::vector<Producer> producers_;  // by buffer
   std::vector<std::optional<LoopStep>> steps_;  // that remain
@@ -278,8 +281,10 @@ InlineVerdict Inliner::JudgeRepeated(const LoopNest& nest) {
   for (const size_t step : uses_[buffer].reader_steps) {
     // On both sides without other producers.
     const auto& reader = std::get<LoopNest>(program_.steps[step]);
-    inlined_ns += pricer_.PriceOf(WithProducers(reader, this_one));
-    readers_ns += pricer_.PriceOf(reader);
+    inlined_ns += pricer_.PriceOfPair(
+        reader, nest, [&] { return WithProducers(reader, this_one); });
+    if (reader_ns_[step] < 0) reader_ns_[step] = pricer_.PriceOf(reader);
+    readers_ns += reader_ns_[step];
   }
   const auto clearly_less = [](double ns, double other_ns) {
     return ns * kErrorOfPrices + kLeastSavedNs < other_ns;
@@ -415,10 +420,6 @@ LoopNest Inliner::WithProducers(const LoopNest& nest,
   result.inlined = nest.inlined;
   result.merged = nest.merged;
   const std::vector<SymExpr> extents = ExtentsOf(nest);
-  std::vector<SymExpr> same;
-  for (uint32_t k = 0; k < nest.axes.size(); ++k) {
-    same.push_back(SymExpr::Axis(k));
-  }
   BodyBuilder body;
   body.KnowExtents(extents, program_.shapes);
   const auto replace = [&](const ScalarNode& load) -> std::optional<ScalarId> {
@@ -428,10 +429,10 @@ LoopNest Inliner::WithProducers(const LoopNest& nest,
     return ReplaceLoad(*producer, load, extents, body);
   };
   const std::vector<ScalarId> ids =
-      CopyBody(nest.body, same, Store::kNoMask, replace, body);
+      CopyBody(nest.body, kSameAxes, Store::kNoMask, replace, body);
   TakeOrigins(nest, result);
   for (const Store& store : nest.stores)
-    result.stores.push_back(CopyStore(store, same, ids, body));
+    result.stores.push_back(CopyStore(store, kSameAxes, ids, body));
   result.body = body.Take();
   DropDeadNodes(result);
   return SplitAtDivisions(std::move(result), program_.shapes);

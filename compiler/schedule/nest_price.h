@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "compiler/config/target.h"
 #include "compiler/loop/loop_nest.h"
 #include "compiler/schedule/candidate_limits.h"
@@ -36,28 +37,36 @@ Buffer FlatBuffer(Buffer buffer);
 class NestPricer {
  public:
   // `program` must outlive this. Its buffers may not change, except that buffers may be
-  // added and removed at the end: AddBuffer and DropBuffer report that.
+  // added and removed at the end: DropBuffer reports that one was removed.
   NestPricer(const LoopProgram& program, const Target& target,
              const CandidateLimits& limits);
 
-  // A buffer was added to the program.
-  void AddBuffer(const Buffer& buffer) { flat_.push_back(FlatBuffer(buffer)); }
-
   // The last buffer was removed.
-  void DropBuffer() { flat_.pop_back(); }
+  void DropBuffer() {
+    if (flat_.size() > program_.buffers.size()) flat_.pop_back();
+  }
 
   // Nanoseconds, including the launch; infinite if the nest cannot become a kernel. Nests
   // that differ only in their buffers, as in the layers of a model, are priced once.
   double PriceOf(const LoopNest& nest);
 
+  // The price of the nest that `join` makes of the two and of nothing else. Pairs that
+  // differ only in their buffers are joined once, so `join` must do the same in all calls.
+  double PriceOfPair(const LoopNest& a, const LoopNest& b,
+                     absl::FunctionRef<LoopNest()> join);
+
  private:
-  double PriceOfNew(LoopNest nest) const;
+  double PriceOfNew(LoopNest nest);
+  // Makes the nest's buffers flat.
+  void Flatten(const LoopNest& nest);
 
   const LoopProgram& program_;
   const Target& target_;
   const CandidateLimits limits_;
+  // The program's buffers: flat if a nest that was priced accesses them, otherwise empty.
   std::vector<Buffer> flat_;
   absl::flat_hash_map<std::string, double> known_;  // by fingerprint
+  absl::flat_hash_map<std::string, double> pairs_;
 };
 
 }  // namespace kiln
