@@ -104,8 +104,17 @@ double Fuser::PriceOf(FusionGroup& group) {
 
 bool Fuser::Saves(double together_ns, FusionGroup& first, FusionGroup& second,
                   FusionVerdict& verdict) {
+  // Often the launches, or one of the two, cost as much already. A price takes long.
+  const auto saves = [&](double apart_ns) {
+    return together_ns + kLeastSavedNs <= apart_ns;
+  };
+  const double known_ns = std::max(first.price_ns, second.price_ns);
+  if (saves(2 * kLaunchNs) || saves(known_ns + kLaunchNs) ||
+      saves(PriceOf(first) + kLaunchNs)) {
+    return true;
+  }
   const double apart_ns = PriceOf(first) + PriceOf(second);
-  if (together_ns + kLeastSavedNs <= apart_ns) return true;
+  if (saves(apart_ns)) return true;
   verdict.because = ApartBecause::kSavesTooLittle;
   verdict.detail = absl::StrFormat("%.2f us against %.2f", together_ns / 1e3,
                                    apart_ns / 1e3);
