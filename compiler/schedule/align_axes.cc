@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "compiler/loop/loop_transforms.h"
 
 namespace kiln {
@@ -10,6 +11,8 @@ namespace kiln {
 namespace {
 
 using Atom = uint32_t;
+using AtomList = absl::InlinedVector<Atom, 6>;
+using AxisAtoms = absl::InlinedVector<Atom, 2>;  // the pieces of an axis
 enum Side { kFirst = 0, kSecond = 1 };
 
 // The stride of one atom in an address.
@@ -25,8 +28,10 @@ class Atoms {
  public:
   Atoms(const LoopNest& first, const LoopNest& second, const ShapeEnv& shapes)
       : shapes_(shapes) {
+    extents_.reserve(2 * (first.axes.size() + second.axes.size()));
     for (const auto& [side, nest] :
          {std::pair(kFirst, &first), std::pair(kSecond, &second)}) {
+      axes_[side].reserve(nest->axes.size());
       for (const Axis& axis : nest->axes) {
         axes_[side].push_back({static_cast<Atom>(extents_.size())});
         extents_.push_back(axis.extent);
@@ -39,9 +44,9 @@ class Atoms {
   bool UnifyAddresses(const LinearForm& first, const LinearForm& second);
   // Splits and identifies atoms until the two lists are equal. Returns whether that
   // worked.
-  bool UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second);
+  bool UnifyInOrder(AtomList first, AtomList second);
 
-  const std::vector<Atom>& atoms(Side side, size_t axis) const {
+  const AxisAtoms& atoms(Side side, size_t axis) const {
     return axes_[side][axis];
   }
   const SymExpr& extent(Atom atom) const { return extents_[atom]; }
@@ -63,12 +68,12 @@ class Atoms {
 
   const ShapeEnv& shapes_;
   std::vector<SymExpr> extents_;
-  std::vector<std::vector<Atom>> axes_[2];  // outermost first
+  std::vector<AxisAtoms> axes_[2];  // outermost first
 };
 
 void Atoms::Rename(Atom from, absl::Span<const Atom> to) {
   for (auto& side : axes_) {
-    for (std::vector<Atom>& axis : side) {
+    for (AxisAtoms& axis : side) {
       const auto at = std::find(axis.begin(), axis.end(), from);
       if (at == axis.end()) continue;
       const auto gap = axis.erase(at);
@@ -99,24 +104,30 @@ bool Atoms::Unify(Atom a, Atom b) {
 
 std::vector<Weight> Atoms::WeightsOf(Side side,
                                      const LinearForm& address) const {
+  // In order of their hints; equal ones in the order of the axes.
   std::vector<Weight> weights;
+  weights.reserve(extents_.size());
+  const auto add = [&](Weight weight) {
+    const auto at = std::upper_bound(
+        weights.begin(), weights.end(), weight,
+        [](const Weight& a, const Weight& b) { return a.hint < b.hint; });
+    weights.insert(at, std::move(weight));
+  };
   for (const auto& [axis, coefficient] : address.terms) {
     SymExpr weight = coefficient;
-    const std::vector<Atom>& atoms = axes_[side][axis];
+    const AxisAtoms& atoms = axes_[side][axis];
     for (size_t k = atoms.size(); k-- > 0;) {
-      weights.push_back({weight, shapes_.Hint(weight), atoms[k]});
+      add({weight, shapes_.Hint(weight), atoms[k]});
       if (k > 0) weight *= extents_[atoms[k]];
     }
   }
-  std::stable_sort(
-      weights.begin(), weights.end(),
-      [](const Weight& a, const Weight& b) { return a.hint < b.hint; });
   return weights;
 }
 
 bool Atoms::UnifyAddresses(const LinearForm& first, const LinearForm& second) {
-  const auto saved_extents = extents_;
-  const std::vector<std::vector<Atom>> saved[] = {axes_[0], axes_[1]};
+  std::vector<SymExpr> saved_extents;
+  std::vector<AxisAtoms> saved_axes[2];
+  bool changed = false;
   bool agree = false;
   for (int round = 0; round < 24; ++round) {
     const std::vector<Weight> a = WeightsOf(kFirst, first);
@@ -130,16 +141,25 @@ bool Atoms::UnifyAddresses(const LinearForm& first, const LinearForm& second) {
       agree = a.size() == b.size();
       break;
     }
-    if (!(a[k].value == b[k].value) || !Unify(a[k].atom, b[k].atom)) break;
+    if (!(a[k].value == b[k].value)) break;
+    if (!changed) {
+      saved_extents = extents_;
+      saved_axes[kFirst] = axes_[kFirst];
+      saved_axes[kSecond] = axes_[kSecond];
+      changed = true;
+    }
+    if (!Unify(a[k].atom, b[k].atom)) break;
   }
   if (agree && Distinct()) return true;
-  extents_ = saved_extents;
-  axes_[0] = saved[0];
-  axes_[1] = saved[1];
+  if (changed) {
+    extents_ = std::move(saved_extents);
+    axes_[kFirst] = std::move(saved_axes[kFirst]);
+    axes_[kSecond] = std::move(saved_axes[kSecond]);
+  }
   return false;
 }
 
-bool Atoms::UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second) {
+bool Atoms::UnifyInOrder(AtomList first, AtomList second) {
   // Starts with the innermost. What is left of the larger atom is matched with the next.
   while (!first.empty() && !second.empty()) {
     const Atom a = first.back(), b = second.back();
@@ -152,7 +172,7 @@ bool Atoms::UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second) {
     const bool a_larger = shapes_.Hint(extents_[a]) > shapes_.Hint(extents_[b]);
     const Atom high = static_cast<Atom>(extents_.size());
     if (!Split(a_larger ? a : b, extents_[a_larger ? b : a])) return false;
-    std::vector<Atom>& list = a_larger ? first : second;
+    AtomList& list = a_larger ? first : second;
     list.back() = high;
     list.push_back(high + 1);
   }
@@ -160,7 +180,7 @@ bool Atoms::UnifyInOrder(std::vector<Atom> first, std::vector<Atom> second) {
 }
 
 bool Atoms::Has(Side side, Atom atom) const {
-  for (const std::vector<Atom>& axis : axes_[side]) {
+  for (const AxisAtoms& axis : axes_[side]) {
     if (std::find(axis.begin(), axis.end(), atom) != axis.end()) return true;
   }
   return false;
@@ -168,12 +188,13 @@ bool Atoms::Has(Side side, Atom atom) const {
 
 bool Atoms::Distinct() const {
   for (const auto& side : axes_) {
-    std::vector<Atom> all;
-    for (const std::vector<Atom>& axis : side) {
-      all.insert(all.end(), axis.begin(), axis.end());
+    absl::InlinedVector<bool, 16> seen(extents_.size(), false);
+    for (const AxisAtoms& axis : side) {
+      for (const Atom atom : axis) {
+        if (seen[atom]) return false;
+        seen[atom] = true;
+      }
     }
-    std::sort(all.begin(), all.end());
-    if (std::adjacent_find(all.begin(), all.end()) != all.end()) return false;
   }
   return true;
 }
@@ -223,9 +244,9 @@ std::vector<Shared> SharedAccesses(const FusionUnit& first,
 enum class Which { kOuter, kReduced, kAll };
 
 // The atoms of a nest's axes, in the order of its loops.
-std::vector<Atom> ListAtoms(const Atoms& atoms, Side side, const LoopNest& nest,
-                            Which which) {
-  std::vector<Atom> list;
+AtomList ListAtoms(const Atoms& atoms, Side side, const LoopNest& nest,
+                   Which which) {
+  AtomList list;
   for (size_t k = 0; k < nest.axes.size(); ++k) {
     if (which == Which::kOuter && nest.axes[k].reduction) continue;
     if (which == Which::kReduced && !nest.axes[k].reduction) continue;
@@ -235,8 +256,7 @@ std::vector<Atom> ListAtoms(const Atoms& atoms, Side side, const LoopNest& nest,
   return list;
 }
 
-std::vector<Atom> Unmatched(const Atoms& atoms, std::vector<Atom> list,
-                            Side other) {
+AtomList Unmatched(const Atoms& atoms, AtomList list, Side other) {
   list.erase(std::remove_if(list.begin(), list.end(),
                             [&](Atom a) { return atoms.Has(other, a); }),
              list.end());
@@ -248,9 +268,9 @@ std::vector<Atom> Unmatched(const Atoms& atoms, std::vector<Atom> list,
 bool Cover(Atoms& atoms, Side space_side, const LoopNest& space, Which which,
            const LoopNest& walker) {
   const Side walker_side = space_side == kFirst ? kSecond : kFirst;
-  std::vector<Atom> wanted =
+  AtomList wanted =
       Unmatched(atoms, ListAtoms(atoms, space_side, space, which), walker_side);
-  std::vector<Atom> given = Unmatched(
+  AtomList given = Unmatched(
       atoms, ListAtoms(atoms, walker_side, walker, Which::kAll), space_side);
   if (wanted.empty() && given.empty()) return true;
   return space_side == kFirst ? atoms.UnifyInOrder(wanted, given)
@@ -260,8 +280,8 @@ bool Cover(Atoms& atoms, Side space_side, const LoopNest& space, Which which,
 bool SameReduced(const Atoms& atoms, const LoopNest& first,
                  const LoopNest& second) {
   for (const Which which : {Which::kOuter, Which::kReduced}) {
-    std::vector<Atom> a = ListAtoms(atoms, kFirst, first, which);
-    std::vector<Atom> b = ListAtoms(atoms, kSecond, second, which);
+    AtomList a = ListAtoms(atoms, kFirst, first, which);
+    AtomList b = ListAtoms(atoms, kSecond, second, which);
     std::sort(a.begin(), a.end());
     std::sort(b.begin(), b.end());
     if (a != b) return false;
@@ -310,8 +330,15 @@ std::optional<Alignment> AlignAxes(const FusionUnit& first,
                                    const FusionUnit& second,
                                    const ShapeEnv& shapes) {
   Atoms atoms(first.nest, second.nest, shapes);
-  for (const Shared& shared : SharedAccesses(first, second)) {
-    atoms.UnifyAddresses(*shared.first, *shared.second);
+  const std::vector<Shared> all_shared = SharedAccesses(first, second);
+  const Shared* last = nullptr;
+  for (const Shared& shared : all_shared) {
+    // Many accesses of a pair of nests are alike. A second try would change nothing.
+    if (last == nullptr || !(*shared.first == *last->first) ||
+        !(*shared.second == *last->second)) {
+      atoms.UnifyAddresses(*shared.first, *shared.second);
+    }
+    last = &shared;
   }
   if (!MatchRest(atoms, first, second) || !atoms.Distinct()) {
     return std::nullopt;
@@ -320,6 +347,9 @@ std::optional<Alignment> AlignAxes(const FusionUnit& first,
   const Side base = by_second ? kSecond : kFirst;
   const LoopNest& nest = by_second ? second.nest : first.nest;
   Alignment alignment;
+  alignment.axes.reserve(atoms.size());
+  alignment.first_values.reserve(first.nest.axes.size());
+  alignment.second_values.reserve(second.nest.axes.size());
   std::vector<uint32_t> position(atoms.size(), 0);
   for (size_t k = 0; k < nest.axes.size(); ++k) {
     for (const Atom atom : atoms.atoms(base, k)) {

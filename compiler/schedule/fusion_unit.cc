@@ -33,6 +33,11 @@ FusionUnit MakeFusionUnit(LoopNest nest, int nests,
         shapes.Hint(axis.extent);
     unit.reduces |= axis.reduction;
   }
+  unit.accesses.reserve(
+      nest.stores.size() +
+      static_cast<size_t>(std::count_if(
+          nest.body.begin(), nest.body.end(),
+          [](const ScalarNode& node) { return node.op == ScalarOp::kLoad; })));
   for (const ScalarNode& node : nest.body) {
     unit.scans |= IsAlongRow(node.op);
     if (node.op != ScalarOp::kLoad) continue;
