@@ -50,10 +50,17 @@ void Dependencies::Merge(uint32_t a, uint32_t b) {
   Set& merged = ancestors_[a];
   Remove(a, merged);
   Remove(b, merged);
+  Set up_to_a = merged;
+  Add(a, up_to_a);
+  const size_t word_a = a / 64, word_b = b / 64;
+  const uint64_t bit_a = uint64_t{1} << (a % 64),
+                 bit_b = uint64_t{1} << (b % 64);
   for (uint32_t g = 0; g < ancestors_.size(); ++g) {
-    if (g == a || (!Before(a, g) && !Before(b, g))) continue;
-    Inherit(g, merged);
-    Add(a, ancestors_[g]);
+    // What runs before a group that is part of another is never asked for.
+    if (group_of_[g] != g || g == a) continue;
+    const Set& set = ancestors_[g];
+    if (((set[word_a] & bit_a) | (set[word_b] & bit_b)) != 0)
+      Inherit(g, up_to_a);
   }
   direct_[a].insert(direct_[a].end(), direct_[b].begin(), direct_[b].end());
   for (uint32_t& group : group_of_) {
