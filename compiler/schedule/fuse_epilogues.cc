@@ -101,12 +101,15 @@ class EpilogueFuser {
     const size_t to = users.reader;
     const auto* nest = std::get_if<LoopNest>(&*steps_[to]);
     if (nest == nullptr || !IsPointwise(*nest)) return false;
-    std::optional<Contraction> whole = WithEpilogue(*contraction, *nest);
+    std::vector<ScalarNode> reads;
+    std::optional<Contraction> whole = WithEpilogue(*contraction, *nest, reads);
     std::string ground;
+    // What takes longest to find comes last.
     if (!whole.has_value() || !IsAllowed(*contraction, *whole, to) ||
         !LibraryTakes(*whole, program_.buffers, program_.shapes, target_,
                       ground) ||
-        IsOverwrittenBetween(*contraction, at, to)) {
+        IsOverwrittenBetween(*contraction, at, to) ||
+        !ReadInPlace(*contraction, reads)) {
       return false;
     }
     replaced_.try_emplace(at, std::move(steps_[at]));
@@ -191,9 +194,11 @@ class EpilogueFuser {
   }
 
   // The contraction with the nest applied to its sum. None if the elements of the nest's
-  // result do not lie where those of the contraction would.
-  std::optional<Contraction> WithEpilogue(const Contraction& before,
-                                          const LoopNest& nest) const {
+  // result do not lie where those of the contraction would. Adds to `reads` the nest's
+  // loads of the sum, over the axes of the contraction.
+  std::optional<Contraction> WithEpilogue(
+      const Contraction& before, const LoopNest& nest,
+      std::vector<ScalarNode>& reads) const {
     const Store& store = nest.stores[0];
     const Buffer& from = program_.buffers[before.result().view.buffer];
     const Buffer& to = program_.buffers[store.buffer];
@@ -209,49 +214,83 @@ class EpilogueFuser {
       e = SimplifyIndex(e, before.extents, program_.shapes);
 
     Contraction after = before;
-    if (!AppendBody(before, nest, *axes, after)) return std::nullopt;
+    if (!AppendBody(before, nest, *axes, after, reads)) return std::nullopt;
     after.result().view = *std::move(view);
     after.result().view.buffer = store.buffer;
     return after;
   }
 
   // Sets the body of `after` to that of `before`, followed by that of the nest at `axes`.
-  // Returns false if the nest reads the sum at another position than it stores to.
+  // Returns false if it is easy to see that ReadInPlace will be false.
   bool AppendBody(const Contraction& before, const LoopNest& nest,
-                  absl::Span<const SymExpr> axes, Contraction& after) const {
-    const ShapeEnv& shapes = program_.shapes;
-    const View& result = before.result().view;
-    const Buffer& from = program_.buffers[result.buffer];
+                  absl::Span<const SymExpr> axes, Contraction& after,
+                  std::vector<ScalarNode>& reads) const {
     BodyBuilder body;
-    std::vector<SymExpr> same;
-    for (uint32_t k = 0; k < before.extents.size(); ++k)
-      same.push_back(SymExpr::Axis(k));
     const auto keep = [](const ScalarNode&) -> std::optional<ScalarId> {
       return std::nullopt;
     };
-    const ScalarId sum =
-        CopyBody(before.body, same, Store::kNoMask, keep, body)[before.value];
-    const auto own = AddressOf(PlaceOf(before), result.strides);
-    bool in_place = own.has_value();
+    const ScalarId sum = CopyBody(before.body, kSameAxes, Store::kNoMask, keep,
+                                  body)[before.value];
     const auto replace =
         [&](const ScalarNode& load) -> std::optional<ScalarId> {
-      if (load.buffer != result.buffer) return std::nullopt;
-      const auto read =
-          AddressOf(load.index, from.strides, before.extents, shapes);
-      in_place =
-          in_place && load.args.empty() && read.has_value() && *read == *own;
+      if (load.buffer != before.result().view.buffer) return std::nullopt;
+      reads.push_back(load);
       return sum;
     };
     after.value = CopyBody(nest.body, axes, Store::kNoMask, replace,
                            body)[nest.stores[0].value];
+    const auto own = AddressOf(PlaceOf(before), before.result().view.strides);
+    if (!own.has_value() ||
+        std::any_of(reads.begin(), reads.end(), [&](const ScalarNode& load) {
+          return DiffersOneStepOn(before, load, *own);
+        })) {
+      return false;
+    }
     after.body = body.Take();
     for (ScalarNode& node : after.body) {
       for (SymExpr& e : node.index)
-        e = SimplifyIndex(e, before.extents, shapes);
+        e = SimplifyIndex(e, before.extents, program_.shapes);
     }
     DropDeadNodes(after);
     TakeOrigins(nest, after);
-    return in_place;
+    return true;
+  }
+
+  // Whether a load reads another element than `own`, the offset that its point of the
+  // contraction writes, one step along some axis from the first point. False also if that
+  // is not known.
+  bool DiffersOneStepOn(const Contraction& contraction, const ScalarNode& load,
+                        const LinearForm& own) const {
+    const SymExpr read = ElementAt(
+        load.index, program_.buffers[contraction.result().view.buffer].strides);
+    bool axes_only = own.offset.is_constant();
+    read.VisitVars([&](Var v) { axes_only &= v.kind == Var::Kind::kAxis; });
+    if (!axes_only) return false;
+    for (uint32_t k = 0; k < contraction.extents.size(); ++k) {
+      const SymExpr& extent = contraction.extents[k];
+      const SymExpr step = own.CoefficientOf(k);
+      if (!extent.is_constant() || extent.constant() < 2 || !step.is_constant())
+        continue;
+      const int64_t offset = read.Evaluate(
+          [&](Var v) { return static_cast<int64_t>(v.index == k); });
+      if (!(own.offset + step).Is(offset)) return true;
+    }
+    return false;
+  }
+
+  // Whether each of these loads of the contraction's sum reads the element that its point
+  // of the contraction writes.
+  bool ReadInPlace(const Contraction& contraction,
+                   const std::vector<ScalarNode>& reads) const {
+    const View& result = contraction.result().view;
+    const auto own = AddressOf(PlaceOf(contraction), result.strides);
+    return own.has_value() &&
+           std::all_of(reads.begin(), reads.end(), [&](const ScalarNode& load) {
+             const auto read =
+                 AddressOf(load.index, program_.buffers[result.buffer].strides,
+                           contraction.extents, program_.shapes);
+             return load.args.empty() && read.has_value() && *read == *own;
+           });
   }
 
   // The view of `to` that has the same elements as `view` has of `from`. None unless

@@ -33,9 +33,11 @@ ScalarId GeluTanh(BodyBuilder& body, ScalarId x) {
 
 struct Activation {
   absl::string_view name;
+  ScalarOp last;  // that `write` adds
   ScalarId (*write)(BodyBuilder& body, ScalarId x);
 };
-constexpr Activation kActivations[] = {{"relu", Relu}, {"gelu_tanh", GeluTanh}};
+constexpr Activation kActivations[] = {{"relu", ScalarOp::kMaximum, Relu},
+                                       {"gelu_tanh", ScalarOp::kMul, GeluTanh}};
 
 class EpilogueReader {
  public:
@@ -83,14 +85,13 @@ class EpilogueReader {
   // The argument of the activation that computes `value`; `value` itself if there is no
   // activation.
   ScalarId BeforeActivation(ScalarId value) {
-    std::vector<SymExpr> axes;
-    for (uint32_t k = 0; k < c_.extents.size(); ++k)
-      axes.push_back(SymExpr::Axis(k));
+    if (value == sum_) return value;
     BodyBuilder body;
     const std::vector<ScalarId> ids = CopyBody(
-        c_.body, axes, kNoNode, [](const ScalarNode&) { return std::nullopt; },
-        body);
+        c_.body, kSameAxes, kNoNode,
+        [](const ScalarNode&) { return std::nullopt; }, body);
     for (const Activation& activation : kActivations) {
+      if (body.node(ids[value]).op != activation.last) continue;
       for (ScalarId x = sum_; x < value; ++x) {
         if (node(x).dtype != node(value).dtype ||
             activation.write(body, ids[x]) != ids[value]) {
