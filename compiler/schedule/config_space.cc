@@ -104,7 +104,9 @@ size_t ConfigSpace::ShortestNearTie() const {
 }
 
 void ConfigSpace::Add(const NestCosts& costs, bool one_pass) {
-  for (KernelVariant& variant : CandidatesFor(costs, limits_)) {
+  std::vector<KernelVariant> candidates = CandidatesFor(costs, limits_);
+  configs_.reserve(configs_.size() + candidates.size());
+  for (KernelVariant& variant : candidates) {
     SetBlocks(costs, variant);
     const Price price = costs.PriceOf(variant);
     SetAlone(price, variant);

@@ -88,8 +88,8 @@ class ConfigSpace {
   const std::vector<Buffer>& buffers_;
   const ShapeEnv& shapes_;
   const Target& target_;
-  const NestFacts facts_;
-  const CandidateLimits limits_;
+  NestFacts facts_;
+  CandidateLimits limits_;
   std::vector<KernelConfig> configs_;
   size_t cheapest_ = 0;
   size_t preferred_ = 0;

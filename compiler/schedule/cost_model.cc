@@ -386,6 +386,16 @@ double NestCosts::Sectors(const Access& access, const Vectors& vectors) const {
   return points;
 }
 
+const std::vector<double>& NestCosts::SectorsOf(
+    const PricedVectors& vectors) const {
+  if (vectors.sectors.empty()) {
+    vectors.sectors.reserve(accesses_.size());
+    for (const Access& access : accesses_)
+      vectors.sectors.push_back(Sectors(access, vectors));
+  }
+  return vectors.sectors;
+}
+
 double NestCosts::CountIssue(const Vectors& vectors, bool held,
                              bool costly_held) const {
   const bool reduces = facts_.num_axes > facts_.num_outer;
@@ -415,9 +425,10 @@ double NestCosts::CountIssue(const Vectors& vectors, bool held,
   return std::max(total, inner * special * kSpecialCycles);
 }
 
-// 32-bit registers that hold one group of each load.
-int NestCosts::PackWords(const Vectors& vectors, bool only_held) const {
-  int words = 0;
+int NestCosts::PackWords(const PricedVectors& vectors, bool only_held) const {
+  int& words = vectors.words[only_held];
+  if (words >= 0) return words;
+  words = 0;
   for (const Access& access : accesses_) {
     if (access.store || !access.plain) continue;
     if (only_held && (!access.reduced || access.passes < 2)) continue;

@@ -136,10 +136,17 @@ class NestCosts {
     // Instructions: all, with held values, and with held costly ones too; below
     // 0: not counted yet.
     mutable double issue[3] = {-1, -1, -1};
+    // Of each access; empty: not counted yet.
+    mutable std::vector<double> sectors;
+    // See PackWords: all, and those held; below 0: not counted yet.
+    mutable int words[2] = {-1, -1};
   };
+  // Sectors of each access.
+  const std::vector<double>& SectorsOf(const PricedVectors& vectors) const;
   double Issue(const PricedVectors& vectors, bool held, bool costly_held) const;
   double CountIssue(const Vectors& vectors, bool held, bool costly_held) const;
-  int PackWords(const Vectors& vectors, bool only_held) const;
+  // 32-bit registers that hold one group of each load, or of each that may be held.
+  int PackWords(const PricedVectors& vectors, bool only_held) const;
   // Lives as long as this.
   const PricedVectors& VectorsFor(uint32_t axis, int width, bool peel) const;
   int Resident(int threads, int registers) const;
@@ -160,10 +167,10 @@ class NestCosts {
     double sectors = 0;
     bool gathers = false;
   };
-  RowTraffic TrafficOf(const CudaRows& v, const Vectors& vectors) const;
+  RowTraffic TrafficOf(const CudaRows& v, const PricedVectors& vectors) const;
   bool HoldsHalves() const;
   int64_t WidestBytes() const;
-  int RowRegisters(const CudaRows& v, const Vectors& vectors) const;
+  int RowRegisters(const CudaRows& v, const PricedVectors& vectors) const;
   // Blocks that a multiprocessor holds; fills in registers and whether it fits.
   int ResidentRows(const CudaRows& v, const PricedVectors& vectors,
                    Price& price) const;
@@ -173,7 +180,7 @@ class NestCosts {
                   double groups) const;
   Price FinishStretch(Price price, const CudaRows& v, int resident) const;
   Price FinishRows(Price price, const CudaRows& v, int resident) const;
-  double StagedBytes(const CudaRows& v, const Vectors& vectors) const;
+  double StagedBytes(const CudaRows& v, const PricedVectors& vectors) const;
   double RowBlockNs(const CudaRows& v, const PricedVectors& vectors,
                     double steps, bool gathers) const;
   double Unevenness(double blocks, double slots) const;

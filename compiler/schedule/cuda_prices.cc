@@ -37,8 +37,10 @@ Price NestCosts::PriceCuda(const CudaPoints& v) const {
   double sectors = 0;
   bool gathers = false;
   bool waits = false;  // loads that are not issued ahead, group after group
-  for (const Access& access : accesses_) {
-    sectors += Sectors(access, vectors);
+  const std::vector<double>& sectors_each = SectorsOf(vectors);
+  for (size_t i = 0; i < accesses_.size(); ++i) {
+    const Access& access = accesses_[i];
+    sectors += sectors_each[i];
     if (access.atomic && MotionAlong(access, axis) == Motion::kIrregular)
       sectors += kAtomicSectors * double(outer_);
     gathers |= access.gathered && !access.store;
@@ -121,13 +123,15 @@ Price NestCosts::PriceCuda(const CudaColumns& v) const {
   Price price;
   double sectors = 0;
   bool odd_rows = false;
-  for (const Access& access : accesses_) {
+  const std::vector<double>& sectors_each = SectorsOf(vectors);
+  for (size_t i = 0; i < accesses_.size(); ++i) {
+    const Access& access = accesses_[i];
     const double bytes = BytesAlong(access, axis, v.across * v.vector);
     odd_rows |=
         access.reduced && MotionAlong(access, axis) == Motion::kContiguous &&
         !RestIsMultiple(*access.offset, axis, int(kSector) / access.bytes);
     price.bytes += bytes * access.passes;
-    sectors += Sectors(access, vectors) * access.passes;
+    sectors += sectors_each[i] * access.passes;
   }
   int accumulators = 0;
   int64_t most = 0;

@@ -98,9 +98,11 @@ double NestCosts::Unevenness(double blocks, double slots) const {
 }
 
 NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
-                                           const Vectors& vectors) const {
+                                           const PricedVectors& vectors) const {
   RowTraffic traffic;
-  for (const Access& access : accesses_) {
+  const std::vector<double>& sectors = SectorsOf(vectors);
+  for (size_t i = 0; i < accesses_.size(); ++i) {
+    const Access& access = accesses_[i];
     traffic.gathers |= access.reduced && access.gathered && !access.store;
     const double once =
         access.reduced ? BytesAlong(access, vectors.axis, v.lanes * v.vector)
@@ -109,7 +111,7 @@ NestCosts::RowTraffic NestCosts::TrafficOf(const CudaRows& v,
         std::max(0, (v.held > 0 ? access.held_passes : access.passes) - 1);
     traffic.once += once;
     traffic.again += once * again;
-    traffic.sectors += Sectors(access, vectors) * (1 + again);
+    traffic.sectors += sectors[i] * (1 + again);
   }
   return traffic;
 }
@@ -121,7 +123,8 @@ bool NestCosts::HoldsHalves() const {
   });
 }
 
-int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
+int NestCosts::RowRegisters(const CudaRows& v,
+                            const PricedVectors& vectors) const {
   const int held_words = PackWords(vectors, true);
   const int all_words = PackWords(vectors, false);
   // The positions of a window, each with an address for each element.
@@ -151,7 +154,8 @@ int NestCosts::RowRegisters(const CudaRows& v, const Vectors& vectors) const {
 
 // Shared memory of a block that stages its rows: the groups that each thread holds, one
 // value for each row, and the sums of all rows of the block.
-double NestCosts::StagedBytes(const CudaRows& v, const Vectors& vectors) const {
+double NestCosts::StagedBytes(const CudaRows& v,
+                              const PricedVectors& vectors) const {
   const double threads = double(v.lanes) * v.rows;
   double bytes = 4.0 * PackWords(vectors, true) * v.held * v.stages;
   for (const Access& access : accesses_) {

@@ -386,7 +386,7 @@ std::vector<KernelVariant> Unfinished(const NestCosts& costs,
 std::vector<KernelVariant> CandidatesFor(const NestCosts& costs,
                                          const CandidateLimits& limits) {
   std::vector<KernelVariant> out = Unfinished(costs, limits);
-  for (KernelVariant& variant : out) FinishVariant(costs, variant);
+  FinishVariants(costs, out);
   return out;
 }
 
