@@ -14,9 +14,19 @@
 namespace kiln {
 namespace {
 
+// Without a temporary: nearly all expressions are numbers.
+void Write(const SymExpr& e, wire::SymExpr& out) {
+  if (e.is_constant()) {
+    out.set_value(e.constant());
+  } else {
+    out = ToWire(e);
+  }
+}
+
 template <typename Field>
 void AddAll(const DimVector& from, Field* to) {
-  for (const SymExpr& e : from) *to->Add() = ToWire(e);
+  to->Reserve(to->size() + static_cast<int>(from.size()));
+  for (const SymExpr& e : from) Write(e, *to->Add());
 }
 
 wire::TensorMeta ToWire(const TensorMeta& meta) {
@@ -24,7 +34,7 @@ wire::TensorMeta ToWire(const TensorMeta& meta) {
   out.set_dtype(ToWire(meta.dtype));
   AddAll(meta.sizes, out.mutable_sizes());
   AddAll(meta.strides, out.mutable_strides());
-  *out.mutable_storage_offset() = ToWire(meta.offset);
+  Write(meta.offset, *out.mutable_storage_offset());
   return out;
 }
 
@@ -128,9 +138,9 @@ class PlanBuilder {
     out.set_name(buffer.name);
     out.set_index(buffer.index);
     const SymExpr elements = SpanElements(buffer.sizes, buffer.strides);
-    *out.mutable_bytes() =
-        kiln::ToWire((elements.is_constant() ? elements : Max(elements, 0)) *
-                     SizeInBytes(buffer.dtype));
+    Write((elements.is_constant() ? elements : Max(elements, 0)) *
+              SizeInBytes(buffer.dtype),
+          *out.mutable_bytes());
     if (!buffer.written_sizes.empty()) SetWritten(buffer, out);
     switch (buffer.kind) {
       case BufferKind::kInput:
@@ -210,8 +220,8 @@ class PlanBuilder {
         if (seen.insert(origin).second) out.add_origins(origin);
     }
     out.set_text(kernel.facts.text);
-    *out.mutable_bytes_read() = kiln::ToWire(kernel.facts.bytes_read);
-    *out.mutable_bytes_written() = kiln::ToWire(kernel.facts.bytes_written);
+    Write(kernel.facts.bytes_read, *out.mutable_bytes_read());
+    Write(kernel.facts.bytes_written, *out.mutable_bytes_written());
     out.set_mapping(kernel.facts.mapping);
     for (const SymExpr& extent : kernel.facts.extents) {
       *out.add_extents() = kiln::ToWire(extent);
@@ -231,8 +241,8 @@ class PlanBuilder {
           const Buffer& buffer = plan_.buffers[param.buffer];
           wire::BufferArg& out = *arg.mutable_buffer();
           out.set_buffer(Number(param.buffer));
-          *out.mutable_offset_bytes() =
-              kiln::ToWire(buffer.offset * SizeInBytes(buffer.dtype));
+          Write(buffer.offset * SizeInBytes(buffer.dtype),
+                *out.mutable_offset_bytes());
           out.set_dtype(ToWire(buffer.dtype));
           AddAll(ShapeOf(param.buffer), out.mutable_sizes());
           break;
@@ -270,8 +280,8 @@ class PlanBuilder {
     out.set_dtype(ToWire(view.dtype));
     AddAll(view.sizes, out.mutable_sizes());
     AddAll(view.strides, out.mutable_strides());
-    *out.mutable_offset() =
-        kiln::ToWire(view.offset + plan_.buffers[view.buffer].offset);
+    Write(view.offset + plan_.buffers[view.buffer].offset,
+          *out.mutable_offset());
     return out;
   }
 
