@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "absl/strings/escaping.h"
 
@@ -50,10 +51,21 @@ void Expect(bool done) {
 }  // namespace
 
 struct Sha256::State {
-  EVP_MD_CTX* context;
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  // Small pieces are gathered: a call of OpenSSL takes longer than eight bytes do.
+  char pending[256];
+  size_t used = 0;
+
+  void Pass(absl::string_view bytes) {
+    Expect(EVP_DigestUpdate(context, bytes.data(), bytes.size()) == 1);
+  }
+  void Flush() {
+    Pass({pending, used});
+    used = 0;
+  }
 };
 
-Sha256::Sha256() : state_(new State{EVP_MD_CTX_new()}) {
+Sha256::Sha256() : state_(new State) {
   Expect(Algorithm() != nullptr && state_->context != nullptr &&
          EVP_DigestInit_ex(state_->context, Algorithm(), nullptr) == 1);
 }
@@ -61,7 +73,15 @@ Sha256::Sha256() : state_(new State{EVP_MD_CTX_new()}) {
 Sha256::~Sha256() { EVP_MD_CTX_free(state_->context); }
 
 Sha256& Sha256::Add(absl::string_view bytes) {
-  Expect(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1);
+  State& s = *state_;
+  if (bytes.size() > sizeof(s.pending) - s.used) s.Flush();
+  if (bytes.size() > sizeof(s.pending)) {
+    s.Pass(bytes);
+    return *this;
+  }
+  if (!bytes.empty())
+    std::memcpy(s.pending + s.used, bytes.data(), bytes.size());
+  s.used += bytes.size();
   return *this;
 }
 
@@ -76,6 +96,7 @@ Sha256& Sha256::AddNumber(uint64_t number) {
 }
 
 Digest Sha256::Finish() {
+  state_->Flush();
   Digest digest;
   unsigned int length = 0;
   Expect(EVP_DigestFinal_ex(state_->context, digest.bytes_.data(), &length) ==
