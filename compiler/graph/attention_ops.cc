@@ -52,9 +52,14 @@ absl::StatusOr<TensorMetas> InferCpuAttention(const InferInput& in) {
   const TensorMeta& v = in.tensor(2);
   RETURN_IF_ERROR(CheckHeads(q, in.tensor(1), v, in.shapes));
   const DType sums = IsHalf(q.dtype) ? DType::kFloat32 : q.dtype;
-  return TensorMetas{
-      HeadsInside(q.dtype, {q.sizes[0], q.sizes[1], q.sizes[2], v.sizes[3]}),
-      HeadsInside(sums, {q.sizes[0], q.sizes[1], q.sizes[2]})};
+  // PyTorch 2.11 lays the result out as the query, versions before as HeadsInside.
+  const bool equal_widths =
+      in.shapes.DecideEq(q.sizes[3], v.sizes[3], "attention");
+  return TensorMetas{equal_widths
+                         ? MetaLike(q, in.shapes)
+                         : HeadsInside(q.dtype, {q.sizes[0], q.sizes[1],
+                                                 q.sizes[2], v.sizes[3]}),
+                     HeadsInside(sums, {q.sizes[0], q.sizes[1], q.sizes[2]})};
 }
 
 // grad_out, query, key, value, ...

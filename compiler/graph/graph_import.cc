@@ -160,8 +160,9 @@ class GraphImporter {
     ASSIGN_OR_RETURN(TensorMeta meta, ImportMeta(wire.tensor()));
     uint32_t alignment = wire.alignment_bytes();
     if ((alignment & (alignment - 1)) != 0 || alignment > 4096) {
-      return Malformed(absl::StrCat("alignment of ", alignment,
-                                    " bytes, expected a power of two up to 4096"));
+      return Malformed(
+          absl::StrCat("alignment of ", alignment,
+                       " bytes, expected a power of two up to 4096"));
     }
     if (alignment == 0) {
       alignment = static_cast<uint32_t>(SizeInBytes(meta.dtype));
@@ -382,6 +383,7 @@ class GraphImporter {
     graph_.client_operators.push_back(PacketName(
         wire.original_op().empty() ? wire.op() : wire.original_op()));
     RETURN_IF_ERROR(CheckCall(graph_, graph_.nodes().back()));
+    RETURN_IF_ERROR(CheckMemory(graph_.nodes().back()));
     if (wire.results_size() != 0 &&
         wire.results_size() != static_cast<int>(results.size())) {
       return Malformed(absl::StrCat(op->name, ": found ", wire.results_size(),
@@ -397,8 +399,33 @@ class GraphImporter {
     return absl::OkStatus();
   }
 
+  // Whether two tensors of equal sizes have equal strides, at the hints.
+  bool LieAlike(const TensorMeta& a, const TensorMeta& b) const {
+    const ShapeEnv& shapes = graph_.shapes;
+    for (int d = 0; d < a.rank(); ++d) {
+      if (shapes.Hint(a.sizes[d]) > 1 &&
+          shapes.Hint(a.strides[d]) != shapes.Hint(b.strides[d])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // as_strided alone reads memory by strides that its input does not have.
+  absl::Status CheckMemory(const Node& node) const {
+    if (node.op->name != "aten.as_strided.default") return absl::OkStatus();
+    const auto found = node.args[0].is_value()
+                           ? other_strides_.find(node.args[0].value())
+                           : other_strides_.end();
+    if (found == other_strides_.end()) return absl::OkStatus();
+    return MakeError(ErrorReason::kUnsupportedOp,
+                     absl::StrCat(node.op->name, ": of a tensor with strides ",
+                                  found->second, ", where inference gives ",
+                                  ToText(graph_.meta(found->first))));
+  }
+
   // What the client believes of a result, against inference.
-  absl::Status CheckResult(const wire::TensorMeta& wire, ValueId id) const {
+  absl::Status CheckResult(const wire::TensorMeta& wire, ValueId id) {
     // A result it does not use.
     if (wire.dtype() == wire::DTYPE_UNSPECIFIED) return absl::OkStatus();
     const TensorMeta& due = graph_.meta(id);
@@ -411,7 +438,11 @@ class GraphImporter {
                graph_.shapes.Hint(found.sizes[d]) ==
                    graph_.shapes.Hint(due.sizes[d]);
     }
-    if (agrees) return absl::OkStatus();
+    if (agrees) {
+      if (wire.strides_size() != 0 && !LieAlike(found, due))
+        other_strides_.emplace(id, ToText(found.strides));
+      return absl::OkStatus();
+    }
     return Malformed(absl::StrCat("found ", ToText(found), ", inference gives ",
                                   ToText(due)));
   }
@@ -456,6 +487,8 @@ class GraphImporter {
   Graph graph_;
   std::vector<WireValue> values_;
   absl::flat_hash_map<std::string, absl::Status> unknown_;
+  // As the client knows them, of results that inference lays out otherwise.
+  absl::flat_hash_map<ValueId, std::string> other_strides_;
 };
 
 }  // namespace

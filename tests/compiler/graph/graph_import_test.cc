@@ -224,6 +224,26 @@ TEST(GraphImport, WhatTheClientBelievesMustAgreeButForStrides) {
   ExpectRefused(graph, kMalformed, "found 2 results, expected 1");
 }
 
+TEST(GraphImport, AsStridedIsOfStridesThatInferenceConfirms) {
+  wire::Graph graph = Sound();
+  wire::Node* node = graph.add_nodes();
+  node->set_name("z");
+  node->set_op("aten.as_strided.default");
+  node->add_args()->set_value(1);
+  for (const int64_t of_one_dimension : {32, 1}) {
+    node->add_args()->mutable_list()->add_items()->set_int_value(
+        of_one_dimension);
+  }
+  SetTensor(*node->add_results(), {32});
+  EXPECT_TRUE(ImportGraph(graph).ok()) << ImportGraph(graph).status();
+  wire::TensorMeta* result = graph.mutable_nodes(0)->mutable_results(0);
+  result->mutable_strides(0)->set_value(1);
+  result->mutable_strides(1)->set_value(4);
+  ExpectRefused(graph, kUnsupported,
+                "aten.as_strided.default: of a tensor with strides [1, 4], "
+                "where inference gives f32[4, 8]");
+}
+
 TEST(GraphImport, TensorsHaveKnownDTypesAndBoundedSizes) {
   wire::Graph graph = Sound();
   graph.mutable_inputs(0)->mutable_tensor()->set_dtype(wire::DTYPE_COMPLEX64);
