@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
+import torch.nn.functional as F
 
 import kiln
 from kiln.recompiles import Recompile
@@ -60,6 +61,22 @@ def test_a_graph_of_which_kiln_compiles_another_artifact_says_which_guard_failed
     assert reason.graph.startswith("inference_") and __file__ in reason.frame
     assert "input 0: address not a multiple of" in reason.guards[0]
     assert "compiled again" in str(reason)
+
+
+def test_a_graph_of_sizes_that_a_guard_parts_has_artifacts_of_their_own(monkeypatch):
+    """PyTorch takes a convolution of 16 images and more in another way than of fewer. Its operators
+    are the same, so AOTAutograd's cache may not take one for the other."""
+    monkeypatch.setenv("KILN_STRICT", "1")
+
+    def fn(x, weight, padding):
+        return F.conv2d(x, weight, None, 1, padding)
+
+    called = torch.compile(fn, backend="kiln", dynamic=True)
+    weight = torch.randn(12, 8, 3, 3)
+    for sizes in ((17, 8, 9, 10), (5, 8, 12, 7), (40, 8, 6, 6)):
+        x = torch.randn(sizes)
+        torch.testing.assert_close(called(x, weight, 1), fn(x, weight, 1), rtol=1e-4, atol=1e-4)
+    assert kiln.counters["eager_graphs"] == 0
 
 
 def test_explain_tells_of_what_one_call_compiles_again():

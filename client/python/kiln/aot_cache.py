@@ -26,6 +26,7 @@ from .config import OF_GRAPHS
 from .forked import open_in_child
 from .graph_choice import annotation_of
 from .padded_gradients import side_of_break
+from .symbols import bounds_of
 from .torch_inside import (
     CACHE_SWITCHES,
     donates_buffers,
@@ -76,11 +77,25 @@ def static_inputs(module: fx.GraphModule) -> list[int]:
     return [place for place, mark in enumerate(marks) if mark.get("_dynamo_static_input_type")]
 
 
+def _bounds(module: fx.GraphModule) -> list[tuple[int, int]]:
+    """The bounds of the symbols of Dynamo's graph, in order: an entry is compiled for those that it
+    was traced with, and a guard of Dynamo's may set others where the operators are the same."""
+    bounds = {}
+    for node in module.graph.find_nodes(op="placeholder"):
+        value = node.meta.get("example_value")
+        parts = [*value.size(), *value.stride()] if isinstance(value, torch.Tensor) else [value]
+        for part in parts:
+            if isinstance(part, torch.SymInt):
+                for symbol in sorted(part.node.expr.free_symbols, key=str):
+                    bounds[symbol] = bounds_of(symbol, part.node.shape_env)
+    return [*bounds.values()]
+
+
 def _tag(
     options: dict[str, object], module: fx.GraphModule, example_inputs: Sequence[object]
 ) -> str:
-    """What an entry is good for: this backend, build and options, PyTorch's state, and inputs that
-    share storages alike and keep their addresses alike, none of which its key knows."""
+    """What an entry is good for: this backend, build and options, PyTorch's state, symbols of these bounds,
+    and inputs that share storages alike and keep their addresses alike: its key knows none of it."""
     words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
     words += [options["trace"], options["kernel_backend"], options["descriptive_names"]]
     words += map(str, _state_of_tracing())
@@ -89,6 +104,7 @@ def _tag(
     words.append(str(annotation_of(options)))
     words.append(str(parameters_are_inputs()))
     words.append(str(static_inputs(module)))
+    words.append(str(_bounds(module)))
     words.append(str(side_of_break(module, example_inputs, options)))
     return "kiln-" + hashlib.sha256(" ".join(words).encode()).hexdigest()[:32]
 
