@@ -213,6 +213,46 @@ def traced(fn, *args, draws=True):
     return seen
 
 
+def merged(q, k, v):
+    return plain(q, k, v).view(B, H, -1)
+
+
+def at_places(q, k, v):
+    return plain(q, k, v).as_strided((B, H * M, E), (H * M * E, E, 1))
+
+
+def known_contiguous(q, k, v):
+    y = plain(q, k, v)
+    return y * 2 if y.is_contiguous() else y
+
+
+def heads_joined(q, k, v):
+    return plain(q, k, v).transpose(1, 2).reshape(B, M, H * E)
+
+
+def heads_copied(q, k, v):
+    return plain(q, k, v).permute(0, 2, 1, 3).contiguous().flatten(2)
+
+
+@pytest.mark.parametrize("fn", [plain, merged, at_places, known_contiguous, heads_joined, heads_copied])
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1)], ids=str)
+def test_a_result_lies_as_the_last_product_does(fn, order):
+    """Query, key and value lie in another order of batches, heads and rows."""
+    back = [order.index(d) for d in range(3)]
+    given = [x.permute(*order, 3).contiguous().permute(*back, 3) for x in operands()]
+    due, found = fn(*given), torch.compile(fn, backend="kiln", fullgraph=True)(*given)
+    torch.testing.assert_close(found, due)
+    assert found.stride() == due.stride()
+    assert kiln.counters["fuse_attention"] == 1
+
+
+def test_what_copies_heads_to_their_rows_needs_no_other_copy():
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2) for x in operands())
+    assert "contiguous" not in traced(heads_joined, q, k, v)
+    assert traced(heads_copied, q, k, v).count("contiguous") == 1
+    assert "contiguous" in traced(merged, q, k, v)
+
+
 def test_dropout_on_the_cpu_stays_where_it_is():
     def fn(q, k, v):
         return F.dropout((q @ k.mT).softmax(-1), 0.1) @ v

@@ -35,6 +35,8 @@ _TIMES = (operator.mul, operator.imul, torch.mul, "mul", "mul_")
 _QUOTIENTS = (operator.truediv, operator.itruediv, torch.div, torch.true_divide, "div", "div_")
 _FILLS = (torch.masked_fill, "masked_fill", "masked_fill_")
 _CASTS = ("to", "float", "type", "type_as", "half", "bfloat16")
+_MOVES = ("transpose", torch.transpose, "permute", torch.permute)
+_JOINS = ("reshape", torch.reshape, "flatten", torch.flatten)
 _AUTOCAST = (torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._exit_autocast)
 
 
@@ -252,6 +254,39 @@ class _Writer:
         return node
 
 
+def _is_copied(reader: fx.Node, moved: fx.Node, rows_first: bool) -> bool:
+    """Whether a reader makes the same of `moved`, its strides too, however that lies in memory.
+    Heads that are joined with their width are one view, or a copy, where batches lie outermost."""
+    if _is(reader, ("contiguous",)):
+        return _plain(reader) and len(reader.args) == 1
+    if not _is(reader, _JOINS) or not rows_first:
+        return False
+    before, after = value_of(moved), value_of(reader)
+    return after is not None and statically_known_true(after.shape[-1] == before.shape[-2] * before.shape[-1])
+
+
+def _keeps_strides(a: _Attention) -> bool:
+    """Whether all that reads the attention copies it, with heads moved to their width, as models
+    do. The last product is contiguous, which what is put in its place need not be."""
+    last, query = a.chain[0], value_of(a.query)
+    rows_first = query.dim() == 4 and all(
+        statically_known_true(query.stride(0) >= query.stride(d)) for d in (1, 2)
+    )
+    for move in last.users:
+        before, after = value_of(last), value_of(move)
+        if not _is(move, _MOVES) or before is None or after is None:
+            return False
+        swapped = [*range(before.dim() - 3), -2, -3, -1]
+        moved = before.permute([d % before.dim() for d in swapped])
+        if not _equal_sizes(moved, after) or not all(
+            statically_known_true(i == j) for i, j in zip(moved.stride(), after.stride())
+        ):
+            return False
+        if not all(_is_copied(reader, move, rows_first) for reader in move.users):
+            return False
+    return True
+
+
 def _replace(a: _Attention) -> None:
     last = a.chain[0]
     write = _Writer(last)
@@ -277,6 +312,8 @@ def _replace(a: _Attention) -> None:
         found = write(torch.where, write("any", shown, -1, True), found, unseen)
     if rank == 3:
         found = write("squeeze", found, 0)
+    if not _keeps_strides(a):
+        found = write("contiguous", found)
     found.meta = dict(last.meta)
     last.replace_all_uses_with(found)
     for node in a.chain:
