@@ -413,10 +413,9 @@ class GraphImporter {
 
   // as_strided alone reads memory by strides that its input does not have.
   absl::Status CheckMemory(const Node& node) const {
-    if (node.op->name != "aten.as_strided.default") return absl::OkStatus();
-    const auto found = node.args[0].is_value()
-                           ? other_strides_.find(node.args[0].value())
-                           : other_strides_.end();
+    if (node.op->name != "aten.as_strided.default" || !node.args[0].is_value())
+      return absl::OkStatus();
+    const auto found = other_strides_.find(node.args[0].value());
     if (found == other_strides_.end()) return absl::OkStatus();
     return MakeError(ErrorReason::kUnsupportedOp,
                      absl::StrCat(node.op->name, ": of a tensor with strides ",

@@ -18,7 +18,8 @@ _lock = open_in_child(threading.Lock())
 class Counters(collections.Counter[str]):
     """Counts by name; thread-safe to add to.
 
-    ``compiles``: graphs that the service compiled for us. ``cache_hit``: served from its cache.
+    ``compiles``: graphs that the service compiled for us; what it compiles later for a graph whose
+    guard failed is in ``kiln.recompile_reasons()``. ``cache_hit``: served from its cache.
     ``cache_miss``: not in its cache, so compiled for us, or for another who had asked before.
     ``recompiles``: graphs that Dynamo traced again, since a guard of its own had failed.
     ``host_kernels``: operators that PyTorch runs. ``eager_graphs``: graphs that Kiln refused.
