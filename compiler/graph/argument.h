@@ -1,6 +1,7 @@
 #ifndef KILN_COMPILER_GRAPH_ARGUMENT_H_
 #define KILN_COMPILER_GRAPH_ARGUMENT_H_
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -58,8 +59,12 @@ struct Argument {
   ValueId value() const { return std::get<ValueId>(v); }
   const SymExpr& sym() const { return std::get<SymExpr>(v); }
   const List& list() const { return std::get<List>(v); }
+  // Floats are equal if their bits are: a NaN equals itself, and 0.0 is not -0.0.
   friend bool operator==(const Argument& a, const Argument& b) {
-    return a.v == b.v;
+    const double* left = std::get_if<double>(&a.v);
+    const double* right = std::get_if<double>(&b.v);
+    if (left == nullptr || right == nullptr) return a.v == b.v;
+    return std::bit_cast<uint64_t>(*left) == std::bit_cast<uint64_t>(*right);
   }
 };
 

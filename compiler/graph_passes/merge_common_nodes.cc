@@ -1,7 +1,7 @@
 #include "compiler/graph_passes/merge_common_nodes.h"
 
+#include <bit>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,36 +15,13 @@
 namespace kiln {
 namespace {
 
-uint64_t Bits(double value) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-bool Same(const Argument& a, const Argument& b) {
-  if (a.v.index() != b.v.index()) return false;
-  if (const double* f = std::get_if<double>(&a.v)) {
-    return Bits(*f) == Bits(std::get<double>(b.v));
-  }
-  if (!a.is_list()) return a == b;
-  if (a.list().size() != b.list().size()) return false;
-  for (size_t k = 0; k < a.list().size(); ++k) {
-    if (!Same(a.list()[k], b.list()[k])) return false;
-  }
-  return true;
-}
-
 // What makes two nodes one. The hash never orders anything.
 struct NodeKey {
   const OpDef* op;
   absl::InlinedVector<Argument, 4> args;
 
   friend bool operator==(const NodeKey& a, const NodeKey& b) {
-    if (a.op != b.op || a.args.size() != b.args.size()) return false;
-    for (size_t k = 0; k < a.args.size(); ++k) {
-      if (!Same(a.args[k], b.args[k])) return false;
-    }
-    return true;
+    return a.op == b.op && a.args == b.args;
   }
 
   template <typename H>
@@ -55,7 +32,7 @@ struct NodeKey {
       return H::combine(std::move(h), *e);
     }
     if (const double* f = std::get_if<double>(&arg.v)) {
-      return H::combine(std::move(h), Bits(*f));
+      return H::combine(std::move(h), std::bit_cast<uint64_t>(*f));
     }
     if (const bool* b = std::get_if<bool>(&arg.v)) {
       return H::combine(std::move(h), *b);

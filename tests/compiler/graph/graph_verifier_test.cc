@@ -29,6 +29,15 @@ TEST(GraphVerifier, ASoundGraphIsSound) {
   EXPECT_TRUE(VerifyGraph(Parsed(kSound)).ok());
 }
 
+TEST(GraphVerifier, ANumberMayBeNan) {
+  EXPECT_TRUE(VerifyGraph(Parsed(R"(graph @g()(%x: f32[4]) -> (%y) {
+      %f = full([], nan) : f32[]
+      %s = add.Tensor(%x, nan) : f32[4]
+      %y = add.Tensor(%s, %f) : f32[4]
+    })"))
+                  .ok());
+}
+
 TEST(GraphVerifier, EachRuleIsChecked) {
   Graph g = Parsed(kSound);
   g.inputs.clear();
