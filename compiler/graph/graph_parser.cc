@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/graph/bind_arguments.h"
@@ -16,6 +18,12 @@ namespace kiln {
 namespace {
 
 constexpr int64_t kDefaultHint = 8;
+
+// Whether sym_text.h reads `word` as a name.
+bool IsSymbolName(absl::string_view word) {
+  return !word.empty() && !absl::ascii_isdigit(word[0]) &&
+         !absl::StrContains(word, '.');
+}
 
 class GraphParser {
  public:
@@ -36,46 +44,70 @@ class GraphParser {
     RETURN_IF_ERROR(cursor_.Expect("@"));
     graph_.name = std::string(cursor_.TakeAnyWord());
     RETURN_IF_ERROR(cursor_.Expect("("));
-    while (!cursor_.Take(")")) {
-      RETURN_IF_ERROR(ParseSymbol());
-      cursor_.Take(",");
-    }
+    RETURN_IF_ERROR(ParseList(")", [this] { return ParseSymbol(); }));
     if (cursor_.TakeWord("on")) {
       RETURN_IF_ERROR(cursor_.Expect("cuda"));
       graph_.device = DeviceType::kCuda;
     }
     RETURN_IF_ERROR(cursor_.Expect("("));
-    while (!cursor_.Take(")")) {
-      RETURN_IF_ERROR(ParseInput());
-      cursor_.Take(",");
-    }
+    RETURN_IF_ERROR(ParseList(")", [this] { return ParseInput(); }));
     RETURN_IF_ERROR(cursor_.Expect("->"));
     RETURN_IF_ERROR(cursor_.Expect("("));
-    while (!cursor_.Take(")")) {
-      RETURN_IF_ERROR(ParseOutput());
-      cursor_.Take(",");
-    }
+    RETURN_IF_ERROR(ParseList(")", [this] { return ParseOutput(); }));
     return cursor_.Expect("{");
+  }
+
+  // Items with commas between them, up to `close`. None may be missing.
+  absl::Status ParseList(absl::string_view close,
+                         absl::FunctionRef<absl::Status()> parse_item) {
+    if (cursor_.Take(close)) return absl::OkStatus();
+    do {
+      RETURN_IF_ERROR(parse_item());
+    } while (cursor_.Take(","));
+    if (cursor_.Take(close)) return absl::OkStatus();
+    return cursor_.Unexpected(absl::StrCat("',' or '", close, "'"));
   }
 
   absl::Status ParseSymbol() {
     SymbolFacts symbol;
-    symbol.name = std::string(cursor_.TakeAnyWord());
-    if (symbol.name.empty()) return cursor_.Unexpected("a symbol");
+    ASSIGN_OR_RETURN(symbol.name, NewSymbol());
     symbol.range = {0, ValueRange::kMax};
     if (cursor_.TakeWord("in")) {
       RETURN_IF_ERROR(cursor_.Expect("["));
       ASSIGN_OR_RETURN(symbol.range.min, cursor_.TakeInteger());
       RETURN_IF_ERROR(cursor_.Expect(","));
+      const TextCursor at_max = cursor_;
       ASSIGN_OR_RETURN(symbol.range.max, cursor_.TakeInteger());
+      if (symbol.range.max < symbol.range.min) {
+        return at_max.Unexpected(
+            absl::StrCat("a number of at least ", symbol.range.min));
+      }
       RETURN_IF_ERROR(cursor_.Expect("]"));
     }
     symbol.hint = std::clamp(kDefaultHint, symbol.range.min, symbol.range.max);
     if (cursor_.Take("=")) {
+      const TextCursor at_hint = cursor_;
       ASSIGN_OR_RETURN(symbol.hint, cursor_.TakeInteger());
+      if (symbol.hint < symbol.range.min || symbol.hint > symbol.range.max) {
+        return at_hint.Unexpected(absl::StrCat("a hint in [", symbol.range.min,
+                                               ", ", symbol.range.max, "]"));
+      }
+    } else if (cursor_.PeekWord() == "hint") {
+      return cursor_.Unexpected("a hint in the form '= 8'");
     }
     graph_.shapes.symbols.push_back(std::move(symbol));
     return absl::OkStatus();
+  }
+
+  // A name that expressions can read back as this symbol.
+  absl::StatusOr<std::string> NewSymbol() {
+    const absl::string_view name = cursor_.PeekWord();
+    if (!IsSymbolName(name)) return cursor_.Unexpected("a symbol's name");
+    if (SymbolOfName(name).has_value()) {
+      return cursor_.Unexpected(
+          absl::StrCat("a symbol other than ", name, ", which is taken"));
+    }
+    return std::string(cursor_.TakeAnyWord());
   }
 
   absl::Status ParseInput() {
@@ -195,7 +227,7 @@ class GraphParser {
     RETURN_IF_ERROR(cursor_.Expect("("));
     Arguments positional;
     std::vector<std::pair<absl::string_view, Argument>> by_name;
-    while (!cursor_.Take(")")) {
+    RETURN_IF_ERROR(ParseList(")", [&]() -> absl::Status {
       const absl::string_view name = cursor_.PeekWord();
       const absl::string_view after = cursor_.rest().substr(name.size());
       const bool named = !name.empty() && absl::StartsWith(after, "=");
@@ -209,8 +241,8 @@ class GraphParser {
       } else {
         positional.push_back(std::move(arg));
       }
-      cursor_.Take(",");
-    }
+      return absl::OkStatus();
+    }));
     absl::StatusOr<Arguments> args =
         BindArguments(*op, std::move(positional), by_name);
     if (!args.ok()) return Annotate(args.status(), where);
@@ -246,11 +278,11 @@ class GraphParser {
     }
     if (cursor_.Take("[")) {
       Argument::List items;
-      while (!cursor_.Take("]")) {
+      RETURN_IF_ERROR(ParseList("]", [&]() -> absl::Status {
         ASSIGN_OR_RETURN(Argument item, ParseArgument(depth + 1));
         items.push_back(std::move(item));
-        cursor_.Take(",");
-      }
+        return absl::OkStatus();
+      }));
       return Argument(std::move(items));
     }
     if (double number; cursor_.TakeFloat(&number)) return Argument(number);
@@ -303,23 +335,24 @@ class GraphParser {
   absl::StatusOr<DimVector> Dims() {
     RETURN_IF_ERROR(cursor_.Expect("["));
     DimVector dims;
-    while (!cursor_.Take("]")) {
+    RETURN_IF_ERROR(ParseList("]", [&]() -> absl::Status {
       ASSIGN_OR_RETURN(SymExpr e, Expr());
       dims.push_back(std::move(e));
-      cursor_.Take(",");
-    }
+      return absl::OkStatus();
+    }));
     return dims;
   }
 
   absl::StatusOr<SymExpr> Expr() {
     return cursor_.TakeSymExpr(
-        [this](absl::string_view name) -> std::optional<Var> {
-          const auto& symbols = graph_.shapes.symbols;
-          for (uint32_t i = 0; i < symbols.size(); ++i) {
-            if (symbols[i].name == name) return Var{Var::Kind::kSymbol, i};
-          }
-          return std::nullopt;
-        });
+        [this](absl::string_view name) { return SymbolOfName(name); });
+  }
+  std::optional<Var> SymbolOfName(absl::string_view name) const {
+    const auto& symbols = graph_.shapes.symbols;
+    for (uint32_t i = 0; i < symbols.size(); ++i) {
+      if (symbols[i].name == name) return Var{Var::Kind::kSymbol, i};
+    }
+    return std::nullopt;
   }
 
   absl::StatusOr<std::string> NewName() {

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/graph/graph_verifier.h"
 #include "compiler/graph/text_cursor.h"
 
@@ -79,6 +81,61 @@ TEST(GraphText, MistakesAreNamedWithTheirLine) {
       "{}', expected a known variable");
   EXPECT_NE(message("graph @g()() -> () { %y = relu(%z) }"), "");
   EXPECT_NE(message(std::string(100000, '(')), "");
+}
+
+// The message for a graph with this text between '@g' and its body.
+std::string HeaderMistake(absl::string_view header) {
+  return std::string(ParseGraph(absl::StrCat("graph @g", header, " -> () {}"))
+                         .status()
+                         .message());
+}
+
+TEST(GraphText, SymbolsHaveNamesOfTheirOwnAndHintsInTheirRanges) {
+  EXPECT_EQ(
+      HeaderMistake("(8 in [0, 9])()"),
+      "line 1: found '8 in [0, 9])() -> () {}', expected a symbol's name");
+  EXPECT_EQ(HeaderMistake("(N.a)()"),
+            "line 1: found 'N.a)() -> () {}', expected a symbol's name");
+  EXPECT_EQ(HeaderMistake("(N,\nN)()"),
+            "line 2: found 'N)() -> () {}', expected a symbol other than N, "
+            "which is taken");
+  EXPECT_EQ(HeaderMistake("(N in [5, 2])()"),
+            "line 1: found '2])() -> () {}', expected a number of at least 5");
+  for (const absl::string_view hint : {"1", "10"}) {
+    EXPECT_EQ(HeaderMistake(absl::StrCat("(N in [2, 9] = ", hint, ")()")),
+              absl::StrCat("line 1: found '", hint,
+                           ")() -> () {}', expected a hint in [2, 9]"));
+  }
+  EXPECT_EQ(HeaderMistake("(N in [2, 9] = 3)()"),
+            "line 1: found 'hint 3)() -> () {}', expected a hint in the form "
+            "'= 8'");
+  EXPECT_EQ(HeaderMistake("(_N in [2, 9] = 9, M_1 in [5, 5])()"), "");
+}
+
+TEST(GraphText, CommasStandBetweenTheItemsOfAList) {
+  EXPECT_EQ(HeaderMistake("(N M)()"),
+            "line 1: found 'M)() -> () {}', expected ',' or ')'");
+  EXPECT_EQ(HeaderMistake("(N,)()"),
+            "line 1: found ')() -> () {}', expected a symbol's name");
+  EXPECT_EQ(HeaderMistake("()(%x: f32[2] %y: f32[2])"),
+            "line 1: found '%y: f32[2]) -> () {}', expected ',' or ')'");
+  EXPECT_EQ(HeaderMistake("()(%x: f32[2 3])"),
+            "line 1: found '3]) -> () {}', expected ',' or ']'");
+  const auto mistake = [](absl::string_view rest) {
+    return std::string(
+        ParseGraph(absl::StrCat("graph @g()(%x: f32[2, 2]) -> ", rest))
+            .status()
+            .message());
+  };
+  EXPECT_EQ(mistake("(%x %x) {}"),
+            "line 1: found '%x) {}', expected ',' or ')'");
+  EXPECT_EQ(mistake("() {\n%y = add.Tensor(%x %x)\n}"),
+            "line 2: found '%x)', expected ',' or ')'");
+  EXPECT_EQ(mistake("() {\n%y = cat([%x %x], 1)\n}"),
+            "line 2: found '%x], 1)', expected ',' or ']'");
+  EXPECT_EQ(mistake("() {\n%y = cat([%x, %x],, 1)\n}"),
+            "line 2: found ', 1)', expected expression: found ', 1)\n}', "
+            "expected a number, a name or a bracket");
 }
 
 TEST(FloatText, ReadsBackToTheSameBits) {
