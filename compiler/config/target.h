@@ -50,8 +50,8 @@ struct Target {
   bool dependent_launch = false;
 };
 
-// "sm_80", "sm_90", "sm_90a", "sm_100", "x86-64", "x86-64-v2", "x86-64-v3",
-// "x86-64-v4". BAD_TARGET names what is not known.
+// "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "x86-64",
+// "x86-64-v2", "x86-64-v3", "x86-64-v4". BAD_TARGET names what is not known.
 absl::StatusOr<Target> TargetFromName(absl::string_view name);
 
 }  // namespace kiln
