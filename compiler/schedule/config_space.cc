@@ -110,7 +110,12 @@ void ConfigSpace::Add(const NestCosts& costs, bool one_pass) {
     SetBlocks(costs, variant);
     const Price price = costs.PriceOf(variant);
     SetAlone(price, variant);
-    configs_.push_back({std::move(variant), one_pass, price});
+    KernelConfig config{std::move(variant), one_pass, price};
+    const bool again = std::any_of(
+        configs_.begin(), configs_.end(),
+        [&](const KernelConfig& other) { return SameChoice(config, other); });
+    if (again) continue;
+    configs_.push_back(std::move(config));
     if (IsCheaper(configs_.back(), configs_[cheapest_]))
       cheapest_ = configs_.size() - 1;
   }
@@ -130,10 +135,7 @@ std::vector<KernelConfig> ConfigSpace::WorthMeasuring() const {
   for (const KernelConfig& config : configs_) {
     const bool worth = config.price.fits &&
                        config.price.ns <= cheapest().price.ns * kWorthMeasuring;
-    const bool again = std::any_of(
-        chosen.begin(), chosen.end(),
-        [&](const KernelConfig& other) { return SameChoice(config, other); });
-    if (worth && !again) chosen.push_back(config);
+    if (worth) chosen.push_back(config);
   }
   std::stable_sort(chosen.begin(), chosen.end(), IsCheaper);
   std::stable_partition(

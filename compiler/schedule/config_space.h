@@ -46,8 +46,9 @@ class ConfigSpace {
                                         const Target& target,
                                         const CandidateLimits& limits);
 
-  // In the order of CandidatesFor; those of the one-pass form come last. Never empty: a
-  // nest without candidates has one configuration, Unmapped, which does not fit.
+  // Distinct, and in the order of CandidatesFor; those of the one-pass form come last.
+  // Never empty: a nest without candidates has one configuration, Unmapped, which does
+  // not fit.
   const std::vector<KernelConfig>& configs() const { return configs_; }
   // The cheapest configuration that fits, the first one of equals. If none fits, the
   // cheapest of all.

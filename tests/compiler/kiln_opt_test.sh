@@ -66,6 +66,16 @@ expect 0 '^  cpu columns strip 4 block 256 unroll 4 grain 16384: [0-9.]+ us \(' 
 expect 0 '^\* cuda rows vector .*: [0-9.]+ us \(memory .* [0-9]+ registers\)$' rows.ir --explain-tiling --target=sm_90
 expect 0 '^  cuda serial threads 256 blocks [0-9]+: [0-9.]+ us \(' rows.ir --explain-tiling --target=sm_90
 [[ "$(grep -c '^\* ' out.txt)" == 1 ]] || fail "expected one star in: $(cat out.txt)"
+# Each variant is listed once, and is the only one with a star: a sum of a matrix and a transpose has two walks that could name the same one.
+cat > turned.ir <<'END'
+graph @turned()(%x: f32[11, 50257]) -> (%y, %z) {
+  %y = add.Tensor(%x, %x)
+  %t = t(%x)
+  %z = clone(%t, memory_format=contiguous_format)
+}
+END
+expect 0 '^  cuda points vector 1 unroll 1 ' turned.ir --explain-tiling --target=sm_90
+[[ -z "$(sed -n 's/^[ *] \(cuda .*\): .*/\1/p' out.txt | sort | uniq -d)" ]] || fail "a variant is listed twice in: $(cat out.txt)"
 # What it stars is what a plan has.
 "$OPT" long.ir --explain-tiling --target=sm_90 | sed -n 's/^\* \(.*\): .*/\1/p' > star.txt
 expect 0 " kiln_red_fused_sum_0 $(cat star.txt) workspace " long.ir --emit=kernels --target=sm_90
