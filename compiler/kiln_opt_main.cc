@@ -85,14 +85,27 @@ absl::Status ReadDecision(absl::string_view text, TuningTable& tuning) {
   return absl::OkStatus();
 }
 
+// Takes the level of --emit or --explain-*, of which there may be one.
+absl::Status SetLevel(absl::string_view level, absl::string_view flag,
+                      Config& config) {
+  if (!config.emit.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": found ", config.emit, " before it, expected one ",
+                     "of --emit and --explain-*"));
+  }
+  config.emit = std::string(level);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
   Config config;
   for (int i = 1; i < argc; ++i) {
-    absl::string_view arg = argv[i];
+    const absl::string_view flag = argv[i];
+    absl::string_view arg = flag;
     if (absl::ConsumePrefix(&arg, "--case=")) {
       config.case_name = std::string(arg);
     } else if (absl::ConsumePrefix(&arg, "--emit=")) {
-      config.emit = std::string(arg);
+      RETURN_IF_ERROR(SetLevel(arg, flag, config));
     } else if (absl::ConsumePrefix(&arg, "--target=")) {
       config.target = std::string(arg);
     } else if (absl::ConsumePrefix(&arg, "--skip=")) {
@@ -103,11 +116,12 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
       ASSIGN_OR_RETURN(config.options, CompileOptionsFromText(arg));
     } else if (absl::ConsumePrefix(&arg, "--seed=")) {
       if (!absl::SimpleAtoi(arg, &config.seed)) {
-        return absl::InvalidArgumentError(absl::StrCat("--seed=", arg));
+        return absl::InvalidArgumentError(absl::StrCat(
+            flag, ": found \"", arg, "\", expected a number of at least 0"));
       }
     } else if (arg == "--explain-tiling" || arg == "--explain-fusion" ||
                arg == "--explain-contraction") {
-      config.emit = std::string(arg.substr(2));
+      RETURN_IF_ERROR(SetLevel(arg.substr(2), flag, config));
     } else if (arg == "--run") {
       config.run = true;
     } else if (arg == "--dump") {
@@ -227,6 +241,63 @@ absl::StatusOr<Loaded> Load(const Config& config) {
   return Loaded{std::move(ir), std::move(test_case)};
 }
 
+// The tuning keys of the steps that `word` decides about in `ir`. Empty for a word that
+// decides nothing.
+absl::StatusOr<std::vector<std::string>> KeysFor(
+    absl::string_view word, Ir ir, const PassEnv& env,
+    const PassRunOptions& options) {
+  static constexpr absl::string_view kDeciding[] = {
+      "plan_nests", "plan_kernels", "emit_plan", "explain_fusion",
+      "explain_contraction"};
+  std::vector<std::string> words;
+  if (std::find(std::begin(kDeciding), std::end(kDeciding), word) !=
+      std::end(kDeciding)) {
+    if (word == "emit_plan") words.push_back("lower_graph");
+    words.insert(words.end(), {"plan_nests", "explain_tiling"});
+  } else if (word == "choose_variants" || word == "explain_tiling") {
+    words.push_back("explain_tiling");
+  }
+  std::vector<std::string> keys;
+  if (words.empty()) return keys;
+  std::vector<PassRecord> records;
+  for (const std::string& each : words)
+    RETURN_IF_ERROR(RunWord(each, ir, env, records, options));
+  const std::string text = PrintIr(ir);
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::ConsumePrefix(&line, "  key ")) keys.emplace_back(line);
+  }
+  return keys;
+}
+
+// Runs the words of `config`. A tuning decision about no step of theirs is an error.
+absl::Status RunWords(const Config& config, const PassEnv& env, Ir& ir,
+                      std::vector<PassRecord>& records) {
+  std::vector<std::string> keys;
+  for (const std::string& word : config.words) {
+    if (!config.tuning.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<std::string> more,
+                       KeysFor(word, ir, env, config.run_options));
+      keys.insert(keys.end(), more.begin(), more.end());
+    }
+    RETURN_IF_ERROR(RunWord(word, ir, env, records, config.run_options));
+  }
+  for (const auto& [key, choice] : config.tuning) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tune=", key, " ", choice, ": found no step with the key ", key,
+        keys.empty()
+            ? ", as nothing is chosen here"
+            : absl::StrCat(", expected one of ", absl::StrJoin(keys, ", "))));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the flags or what they name are to blame.
+bool IsMisuse(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsNotFound(status) ||
+         absl::IsPermissionDenied(status) || absl::IsDataLoss(status);
+}
+
 absl::Status Main(int argc, char** argv) {
   ASSIGN_OR_RETURN(Config config, ReadFlags(argc, argv));
   if (config.help) {
@@ -243,9 +314,7 @@ absl::Status Main(int argc, char** argv) {
   env.options.diagnostic = {.dump_passes = config.dump, .verify_passes = true};
   ASSIGN_OR_RETURN(Loaded loaded, Load(config));
   std::vector<PassRecord> records;
-  for (const std::string& word : config.words) {
-    RETURN_IF_ERROR(RunWord(word, loaded.ir, env, records, config.run_options));
-  }
+  RETURN_IF_ERROR(RunWords(config, env, loaded.ir, records));
   for (const PassRecord& record : records) {
     if (config.time) {
       std::fprintf(stderr, "%8.3f ms  %s\n",
@@ -274,5 +343,5 @@ int main(int argc, char** argv) {
   const absl::Status status = kiln::Main(argc, argv);
   if (status.ok()) return 0;
   std::cerr << "kiln-opt: " << status.message() << "\n";
-  return absl::IsInvalidArgument(status) ? 2 : 1;
+  return kiln::IsMisuse(status) ? 2 : 1;
 }

@@ -1,6 +1,7 @@
 #include "proto/corpus/corpus_bytes.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -27,6 +28,10 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
         absl::StrCat(path, ": found a folder, expected a file"));
   }
   std::ifstream in(path, std::ios::binary);
+  if (!in && errno == EACCES) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(path, ": no permission to read it"));
+  }
   if (!in) return absl::NotFoundError(absl::StrCat(path, ": no such file"));
   std::ostringstream text;
   text << in.rdbuf();

@@ -105,6 +105,13 @@ grep -q '^  ignored: tuning decision "cuda rows with wings": is none of ' out.tx
 grep -q "^\* $(cat star.txt): " out.txt || fail "expected $(cat star.txt) in: $(cat out.txt)"
 expect 2 '--tune=nothing: expected a key of --explain-tiling, a blank and a variant' long.ir --tune=nothing
 
+# A decision about no step of the graph is an error, at each level that decisions lead to.
+for level in --explain-tiling --explain-fusion --explain-contraction --emit=kernels --emit=plan --emit=cuda; do
+  expect 2 "--tune=addmm/x y z 3: found no step with the key addmm/x, expected one of $LONG" long.ir --target=sm_90 "--tune=addmm/x y z 3" "$level"
+done
+for level in --explain-fusion --emit=plan --emit=cuda; do tuned "$LONG $WHOLE" "$level"; done
+expect 2 'found no step with the key addmm/x, as nothing is chosen here' long.ir "--tune=addmm/x y z 3" --emit=loops
+
 # The pairs that share no kernel, each with its ground.
 cat > apart.ir <<'END'
 graph @apart()(%x: f32[64, 8]) -> (%z, %y) {
@@ -223,7 +230,14 @@ expect 2 "torn: missing key '[a-z]+'" torn.jsonl
 echo '{"name": 7}' > odd.jsonl
 expect 2 'corpus case line 1: found number, expected string' odd.jsonl
 expect 2 'FILE is missing' --run
-expect 1 'nowhere.ir' nowhere.ir
+expect 2 'nowhere.ir: no such file' nowhere.ir
+expect 2 'case other: not in ' --case=other "$CORPUS/full/seed_linear_and_cel.jsonl.zst"
+cp rows.ir locked.ir
+chmod 000 locked.ir
+[[ -r locked.ir ]] || expect 2 'locked.ir: no permission to read it' locked.ir
+expect 2 '--seed=abc: found "abc", expected a number of at least 0' rows.ir --run --seed=abc
+expect 2 '--explain-fusion: found explain-tiling before it, expected one of --emit and --explain-\*' rows.ir --explain-tiling --explain-fusion
+expect 2 '--emit=plan: found explain-fusion before it' rows.ir --explain-fusion --emit=plan
 expect 2 'sm_12345|target' rows.ir --target=sm_12345x
 echo 'graph @bad()(%x: f32[2]) -> (%y) { %y = rely(%x) }' > bad.ir
 expect 2 "line 1: found 'rely\(%x\) }', expected an operator" bad.ir
