@@ -165,7 +165,7 @@ std::string SymbolsText(const ShapeEnv& shapes) {
   const std::string list = absl::StrJoin(
       shapes.symbols, ", ", [&](std::string* out, const SymbolFacts& s) {
         absl::StrAppend(out, "s", &s - shapes.symbols.data(), " in [",
-                        s.range.min, ", ", s.range.max, "] hint ", s.hint);
+                        s.range.min, ", ", s.range.max, "] = ", s.hint);
       });
   return absl::StrCat("(", list, ")");
 }

@@ -3,7 +3,7 @@
 
 // Loop programs as text, one statement a line:
 //
-//   loops @bias_relu(s0 in [1, 65536] hint 8) {
+//   loops @bias_relu(s0 in [1, 65536] = 8) {
 //     in  x : f32[s0, 256] index 0 align 4
 //     tmp buf1 : f32[s0, 256]
 //     out buf2 : f32[256, s0] strides [1, 256]
@@ -53,7 +53,7 @@ std::string ToText(const LoopProgram& program);
 std::string ToText(const LoopNest& nest, const std::vector<Buffer>& buffers,
                    int indent);
 std::string ToText(const Buffer& buffer);
-std::string SymbolsText(const ShapeEnv& shapes);  // "(s0 in … hint …, …)"
+std::string SymbolsText(const ShapeEnv& shapes);  // "(s0 in … = …, …)"
 std::string ToText(const View& view, const std::vector<Buffer>& buffers);
 
 std::string DimsText(const DimVector& dims);  // "[s0, 8]"

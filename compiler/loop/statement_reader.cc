@@ -11,7 +11,8 @@ namespace kiln {
 ShapeEnv StatementReader::ReadSymbols(LineReader& in) {
   ShapeEnv shapes;
   in.Expect("(");
-  while (in.ok() && !in.Take(")")) {
+  if (in.Take(")")) return shapes;
+  do {
     SymbolFacts symbol;
     symbol.name = in.Word("a symbol or ')'");
     in.Expect("in [");
@@ -19,11 +20,11 @@ ShapeEnv StatementReader::ReadSymbols(LineReader& in) {
     in.Expect(",");
     symbol.range.max = in.Int();
     in.Expect("]");
-    in.Expect("hint");
+    in.Expect("=");
     symbol.hint = in.Int();
     shapes.symbols.push_back(std::move(symbol));
-    in.Take(",");
-  }
+  } while (in.Take(","));
+  in.Expect(")");
   return shapes;
 }
 

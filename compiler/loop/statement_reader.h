@@ -20,7 +20,7 @@ class StatementReader {
  public:
   std::vector<Buffer>& buffers() { return buffers_; }
 
-  // "(s0 in [1, 65536] hint 8, ...)".
+  // "(s0 in [1, 65536] = 8, ...)".
   static ShapeEnv ReadSymbols(LineReader& in);
 
   // Reads a declaration like "in x : f32[8] index 0" and adds the buffer. Returns false,

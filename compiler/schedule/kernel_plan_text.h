@@ -4,7 +4,7 @@
 // Kernel plans as text: the loop text of each kernel with its variant, and where buffers
 // lie.
 //
-//   plan @softmax(s0 in [1, 65536] hint 64) {
+//   plan @softmax(s0 in [1, 65536] = 64) {
 //     in x : f32[512*s0] index 0
 //     tmp buf1 : f32[512*s0] at 0 bytes 2048*s0
 //     out buf2 : f32[512*s0]

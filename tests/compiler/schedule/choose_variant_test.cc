@@ -24,7 +24,7 @@ const PlannedKernel& KernelAt(const KernelPlan& plan, size_t step) {
   return std::get<PlannedKernel>(plan.steps[step]);
 }
 
-constexpr char kHeader[] = R"(plan @g(s0 in [1, 100] hint 8) {
+constexpr char kHeader[] = R"(plan @g(s0 in [1, 100] = 8) {
   in x : f32[70000] index 0
   in w : f32[1000*s0] index 1
   out a : f32[5]

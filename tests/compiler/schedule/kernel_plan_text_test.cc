@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] hint 8) {
+constexpr char kTwoKernels[] = R"(plan @g(s0 in [2, 64] = 8) {
   in x : f32[4*s0] index 0 align 4
   tmp a : f32[s0] at 0 bytes 64
   tmp b : f32[s0] at 64 bytes 64
@@ -99,7 +99,7 @@ struct BadText {
 TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
   for (const BadText& bad : {
            BadText{"plan @g", "plane @g",
-                   "line 1 column 1: found 'plane @g(s0 in [2, 64] hint 8)', "
+                   "line 1 column 1: found 'plane @g(s0 in [2, 64] = 8)', "
                    "expected 'plan @'"},
            BadText{"sum cuda rows", "sum cuda row",
                    "line 6 column 14: found 'cuda row vector 4 lanes 64 row', "

@@ -32,7 +32,7 @@ std::string GroundOf(const std::string& text, absl::string_view target) {
 // A product times the gradient of a gelu of x.
 std::string GeluGradient(const Changes& changes,
                          absl::string_view target = "sm_90") {
-  return GroundOf(absl::StrReplaceAll(R"(loops @g(s0 in [1, 4096] hint 64) {
+  return GroundOf(absl::StrReplaceAll(R"(loops @g(s0 in [1, 4096] = 64) {
   in a : bf16[4096, 64] index 0
   in b : bf16[64, 2048] index 1
   in x : bf16[4096, 2048] index 2
