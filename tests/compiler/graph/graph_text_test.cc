@@ -106,7 +106,7 @@ TEST(GraphText, SymbolsHaveNamesOfTheirOwnAndHintsInTheirRanges) {
               absl::StrCat("line 1: found '", hint,
                            ")() -> () {}', expected a hint in [2, 9]"));
   }
-  EXPECT_EQ(HeaderMistake("(N in [2, 9] = 3)()"),
+  EXPECT_EQ(HeaderMistake("(N in [2, 9] hint 3)()"),
             "line 1: found 'hint 3)() -> () {}', expected a hint in the form "
             "'= 8'");
   EXPECT_EQ(HeaderMistake("(_N in [2, 9] = 9, M_1 in [5, 5])()"), "");
