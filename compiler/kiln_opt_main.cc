@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -272,17 +273,17 @@ absl::StatusOr<std::vector<std::string>> KeysFor(
 // Runs the words of `config`. A tuning decision about no step of theirs is an error.
 absl::Status RunWords(const Config& config, const PassEnv& env, Ir& ir,
                       std::vector<PassRecord>& records) {
-  std::vector<std::string> keys;
+  std::set<std::string> keys;
   for (const std::string& word : config.words) {
     if (!config.tuning.empty()) {
       ASSIGN_OR_RETURN(const std::vector<std::string> more,
                        KeysFor(word, ir, env, config.run_options));
-      keys.insert(keys.end(), more.begin(), more.end());
+      keys.insert(more.begin(), more.end());
     }
     RETURN_IF_ERROR(RunWord(word, ir, env, records, config.run_options));
   }
   for (const auto& [key, choice] : config.tuning) {
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    if (keys.contains(key)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "--tune=", key, " ", choice, ": found no step with the key ", key,
         keys.empty()

@@ -107,7 +107,7 @@ expect 2 '--tune=nothing: expected a key of --explain-tiling, a blank and a vari
 
 # A decision about no step of the graph is an error, at each level that decisions lead to.
 for level in --explain-tiling --explain-fusion --explain-contraction --emit=kernels --emit=plan --emit=cuda; do
-  expect 2 "--tune=addmm/x y z 3: found no step with the key addmm/x, expected one of $LONG" long.ir --target=sm_90 "--tune=addmm/x y z 3" "$level"
+  expect 2 "--tune=addmm/x y z 3: found no step with the key addmm/x, expected one of ${LONG//^/\\^}\$" long.ir --target=sm_90 "--tune=addmm/x y z 3" "$level"
 done
 for level in --explain-fusion --emit=plan --emit=cuda; do tuned "$LONG $WHOLE" "$level"; done
 expect 2 'found no step with the key addmm/x, as nothing is chosen here' long.ir "--tune=addmm/x y z 3" --emit=loops
