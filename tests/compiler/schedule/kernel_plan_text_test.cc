@@ -99,7 +99,7 @@ struct BadText {
 TEST(KernelPlanText, SaysWhereItFoundWhatAndWhatWasDue) {
   for (const BadText& bad : {
            BadText{"plan @g", "plane @g",
-                   "line 1 column 1: found 'plane @g(s0 in [2, 64] = 8)', "
+                   "line 1 column 1: found 'plane @g(s0 in [2, 64] = 8) {', "
                    "expected 'plan @'"},
            BadText{"sum cuda rows", "sum cuda row",
                    "line 6 column 14: found 'cuda row vector 4 lanes 64 row', "
