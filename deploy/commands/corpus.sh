@@ -13,6 +13,10 @@ if [[ $# -eq 0 ]]; then
   echo "kiln corpus: expected at least one PATH; see ./kiln corpus --help" >&2
   exit 2
 fi
+for path in "$@"; do
+  [[ $path != -* ]] || break  # what follows may be an option's
+  [[ -e $path ]] || { echo "kiln corpus: $path: no such file or folder" >&2; exit 2; }
+done
 source "$root/deploy/build.sh"
 (cd "$root" && build //client/corpus_runner:kiln-corpus //server:kilnd //compiler:kiln-worker)
 source "$root/deploy/nvrtc_environment.sh"
