@@ -5,8 +5,9 @@ usage: python bench/kernel_prices.py FOLDER [--random] [--json FILE]
 FOLDER is what tests/bench/kernel_prices wrote: a cubin a configuration, and `kernels.jsonl`. Times
 are taken as by kernel_timing.GpuClock: L2 is emptied before each launch, and the median of several
 counts. Buffers hold zeros, or with --random random bytes: sorts and selections take longer then, but
-kernels that gather stop at the first index out of range. Prints for each kernel the chosen configuration's time over the best one's, worst first, and
-in the end the geometric mean of those ratios and how far prices are from times.
+kernels that gather stop at the first index out of range. Prints for each kernel the chosen
+configuration's time over the best one's, worst first, and in the end the geometric mean of those
+ratios and how far prices are from times.
 """
 
 from __future__ import annotations

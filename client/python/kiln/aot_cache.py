@@ -94,8 +94,9 @@ def _bounds(module: fx.GraphModule) -> list[tuple[int, int]]:
 def _tag(
     options: dict[str, object], module: fx.GraphModule, example_inputs: Sequence[object]
 ) -> str:
-    """What an entry is good for: this backend, build and options, PyTorch's state, symbols of these bounds,
-    and inputs that share storages alike and keep their addresses alike: its key knows none of it."""
+    """What an entry is good for: this backend, build and options, PyTorch's state, symbols of these
+    bounds, and inputs that share storages alike and keep their addresses alike. Its key knows none
+    of it."""
     words = [service.build_number(), wire_options(options).hex(), str(options["fallback_random"])]
     words += [options["trace"], options["kernel_backend"], options["descriptive_names"]]
     words += map(str, _state_of_tracing())
