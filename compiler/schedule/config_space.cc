@@ -111,9 +111,11 @@ void ConfigSpace::Add(const NestCosts& costs, bool one_pass) {
     const Price price = costs.PriceOf(variant);
     SetAlone(price, variant);
     KernelConfig config{std::move(variant), one_pass, price};
+    // Equal ones have equal prices, which are quicker to compare.
     const bool again = std::any_of(
-        configs_.begin(), configs_.end(),
-        [&](const KernelConfig& other) { return SameChoice(config, other); });
+        configs_.begin(), configs_.end(), [&](const KernelConfig& other) {
+          return other.price.ns == price.ns && SameChoice(config, other);
+        });
     if (again) continue;
     configs_.push_back(std::move(config));
     if (IsCheaper(configs_.back(), configs_[cheapest_]))

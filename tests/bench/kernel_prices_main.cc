@@ -100,11 +100,7 @@ std::vector<KernelConfig> Cheapest(const ConfigSpace& space,
                                    const Options& options) {
   std::vector<KernelConfig> chosen;
   for (const KernelConfig& config : space.configs()) {
-    const bool again = std::any_of(chosen.begin(), chosen.end(),
-                                   [&](const KernelConfig& other) {
-                                     return ToText(config) == ToText(other);
-                                   });
-    if (!again && config.price.fits &&
+    if (config.price.fits &&
         config.price.ns <= space.cheapest().price.ns * options.within) {
       chosen.push_back(config);
     }
