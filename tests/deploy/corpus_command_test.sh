@@ -40,8 +40,11 @@ grep -q 'build .*//client/corpus_runner:kiln-corpus' "$TEST_TMPDIR/asked" || fai
 run right.jsonl unknown.jsonl --local || fail "nothing failed, and the exit code is not 0: $(cat "$TEST_TMPDIR/out" "$TEST_TMPDIR/err")"
 [[ $(tail -n 1 "$TEST_TMPDIR/out") == "1 passed, 0 failed, 1 unimplemented" ]] || fail "the sum: $(cat "$TEST_TMPDIR/out")"
 
+rm "$TEST_TMPDIR/asked"
 run no_such_file.jsonl
-[[ $? -eq 1 ]] || fail "a file that is not there is not exit code 1"
+[[ $? -eq 2 ]] || fail "a file that is not there is not exit code 2"
+grep -q 'kiln corpus: no_such_file.jsonl: no such file or folder' "$TEST_TMPDIR/err" || fail "the error: $(cat "$TEST_TMPDIR/err")"
+[[ ! -e $TEST_TMPDIR/asked ]] || fail "a build ran before the path was refused: $(cat "$TEST_TMPDIR/asked")"
 run right.jsonl --device tpu
 [[ $? -eq 2 ]] || fail "an unknown device is not exit code 2"
 run right.jsonl --nosuch
