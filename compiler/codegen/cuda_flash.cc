@@ -142,7 +142,8 @@ class FlashWriter {
     out_.Line("using bias_type = ",
               BiasBits(a_) == 32 ? "float" : "unsigned short", ";");
     out_.Line("enum { kWarps = ", v_.warps, ", kTiles = ", v_.tiles,
-              ", kColumns = ", v_.columns, ", kSides = ", v_.sides, " };");
+              ", kColumns = ", v_.columns, ", kSides = ", v_.sides,
+              ", kHeld = ", v_.held, " };");
     out_.Line(
         "enum { kWidth = ", a_.extents[Attention::kE].constant(),
         ", kValueWidth = ", a_.extents[Attention::kV].constant(), ", kBf16 = ",

@@ -171,6 +171,15 @@ K_FN void k_flash_block(const F& f, int blocks, int heads, long long read, int& 
   }
 }
 )"},
+    // Rows that a warp holds in registers are there from its first copies on.
+    {"k_flash_await_held", "", R"(template <class F>
+K_FN void k_flash_await_held() {
+  if constexpr (F::kHeld) {
+    k_copies_wait<0>();
+    __syncthreads();
+  }
+}
+)"},
     // A block computes the results of kRows queries.
     {"k_flash_forward", "", R"(template <class F>
 K_FN void k_flash_forward(const F& f) {
@@ -198,7 +207,6 @@ K_FN void k_flash_forward(const F& f) {
   k_copies_end();
 
   const int warp = threadIdx.x / 32, row = first + warp * F::kTiles * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
-  const unsigned mine_at = query_at + warp * F::kTiles * 16 * Q::kBytes + k_left_place<Q::kBytes>();
   const long long bias_at = b * f.bias_batch + h * f.bias_head;
   float out[F::kTiles][V::kGroups][4], top[F::kTiles][2], sum[F::kTiles][2];
   k_clear(out);
@@ -207,6 +215,9 @@ K_FN void k_flash_forward(const F& f) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) top[t][i] = -k_inf_f32(), sum[t][i] = 0;
   const float factor = F::kFolds ? f.scale : 1.0f;
+  k_flash_await_held<F>();
+  k_lefts<F::kHeld, Q::kGroups / 2, Q::kBytes, F::kTiles> mine;
+  k_lefts_of(mine, query_at + warp * F::kTiles * 16 * Q::kBytes + k_left_place<Q::kBytes>());
   unsigned stage = keys_at, other = keys_at + kStage;
   for (int n = n_first; n < n_last; n += kColumns) {
     k_copies_wait<0>();
@@ -215,7 +226,7 @@ K_FN void k_flash_forward(const F& f) {
     k_copies_end();
     float s[F::kTiles][kGroups][4];
     k_clear(s);
-    k_multiply_rows<F::kBf16, Q::kGroups / 2, Q::kBytes>(s, mine_at, stage + k_right_place<Q::kBytes>());
+    k_multiply_rows<F::kBf16>(s, mine, stage + k_right_place<Q::kBytes>());
     bool edge = n + kColumns > k_flash_last_key(f, first) || n < k_flash_first_key(f, last);
     if constexpr (F::kBias != 0) edge = edge || first + kRows > f.queries;
     k_flash_scores<false>(f, s, row, n + column, edge, bias_at);

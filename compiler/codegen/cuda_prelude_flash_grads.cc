@@ -70,8 +70,11 @@ K_FN void k_flash_query_grad(const F& f) {
       }
     }
 
-  const unsigned q_place = query_at + warp * F::kTiles * 16 * Q::kBytes + k_left_place<Q::kBytes>();
-  const unsigned g_place = grad_at + warp * F::kTiles * 16 * V::kBytes + k_left_place<V::kBytes>();
+  k_flash_await_held<F>();
+  k_lefts<F::kHeld, Q::kGroups / 2, Q::kBytes, F::kTiles> my_queries;
+  k_lefts_of(my_queries, query_at + warp * F::kTiles * 16 * Q::kBytes + k_left_place<Q::kBytes>());
+  k_lefts<F::kHeld, V::kGroups / 2, V::kBytes, F::kTiles> my_grads;
+  k_lefts_of(my_grads, grad_at + warp * F::kTiles * 16 * V::kBytes + k_left_place<V::kBytes>());
   const long long bias_at = b * f.bias_batch + h * f.bias_head;
   float dq[F::kTiles][Q::kGroups][4];
   k_clear(dq);
@@ -83,9 +86,9 @@ K_FN void k_flash_query_grad(const F& f) {
     k_copies_end();
     float s[F::kTiles][kGroups][4], dp[F::kTiles][kGroups][4];
     k_clear(s);
-    k_multiply_rows<F::kBf16, Q::kGroups / 2, Q::kBytes>(s, q_place, stage + k_right_place<Q::kBytes>());
+    k_multiply_rows<F::kBf16>(s, my_queries, stage + k_right_place<Q::kBytes>());
     k_clear(dp);
-    k_multiply_rows<F::kBf16, V::kGroups / 2, V::kBytes>(dp, g_place, stage + kColumns * Q::kBytes + k_right_place<V::kBytes>());
+    k_multiply_rows<F::kBf16>(dp, my_grads, stage + kColumns * Q::kBytes + k_right_place<V::kBytes>());
     const bool edge = n + kColumns > k_flash_last_key(f, first) || n < k_flash_first_key(f, last) || first + kRows > f.queries;
     k_flash_scores<false>(f, s, row, n + column, edge, bias_at);
     if constexpr (F::kDrops)
@@ -171,8 +174,11 @@ K_FN void k_flash_key_grads(const F& f) {
   const int mine = warp * F::kTiles * 16, row = first + mine + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
   // The first of the columns whose weights this warp computes.
   const int from = side * (kColumns / kSides);
-  const unsigned k_place = key_at + mine * Q::kBytes + k_left_place<Q::kBytes>();
-  const unsigned v_place = value_at + mine * V::kBytes + k_left_place<V::kBytes>();
+  k_flash_await_held<F>();
+  k_lefts<F::kHeld, Q::kGroups / 2, Q::kBytes, F::kTiles> my_keys;
+  k_lefts_of(my_keys, key_at + mine * Q::kBytes + k_left_place<Q::kBytes>());
+  k_lefts<F::kHeld, V::kGroups / 2, V::kBytes, F::kTiles> my_values;
+  k_lefts_of(my_values, value_at + mine * V::kBytes + k_left_place<V::kBytes>());
   // Where all sides read weights and their changes.
   const unsigned weights_at = queries_at + 2 * kStage, changes_at = weights_at + kRows * kWeights;
   float dk[F::kTiles][QSide::kGroups][4], dv[F::kTiles][VSide::kGroups][4];
@@ -193,7 +199,7 @@ K_FN void k_flash_key_grads(const F& f) {
       k_copies_end();
       float s[F::kTiles][kGroups][4];
       k_clear(s);
-      k_multiply_rows<F::kBf16, Q::kGroups / 2, Q::kBytes>(s, k_place, here + from * Q::kBytes + k_right_place<Q::kBytes>());
+      k_multiply_rows<F::kBf16>(s, my_keys, here + from * Q::kBytes + k_right_place<Q::kBytes>());
       bool edge = first + kRows > f.keys || m + kColumns > f.queries;
       if constexpr (F::kCausal) edge = edge || first + kRows - 1 > m + f.shift;
       if constexpr (F::kWindow > 0) edge = edge || first <= m + kColumns - 1 + f.shift - F::kWindow;
@@ -217,7 +223,7 @@ K_FN void k_flash_key_grads(const F& f) {
       }
       float dp[F::kTiles][kGroups][4];
       k_clear(dp);
-      k_multiply_rows<F::kBf16, V::kGroups / 2, V::kBytes>(dp, v_place, grads + from * V::kBytes + k_right_place<V::kBytes>());
+      k_multiply_rows<F::kBf16>(dp, my_values, grads + from * V::kBytes + k_right_place<V::kBytes>());
 #pragma unroll
       for (int t = 0; t < F::kTiles; ++t)
 #pragma unroll

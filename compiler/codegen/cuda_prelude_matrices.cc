@@ -95,20 +95,51 @@ K_FN void k_multiply_two(float (&c)[kTiles][kGroups][4], int j, const unsigned (
   }
 }
 )"},
-    // c += a @ b^T, both factors in shared memory.
+    // Left factors, of 16 columns in step k.
+    {"k_left_step", "", R"(template <int kBytes, int kTiles>
+K_FN void k_left_step(unsigned (&x)[kTiles][4], unsigned at, int k) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) k_matrices(x[t], at + t * 16 * kBytes + k * 32);
+}
+)"},
+    // Left factors of kSteps times 16 columns, in shared memory; kHeld: in registers too.
+    {"k_lefts", "", R"(template <bool kHeld, int kSteps, int kBytes, int kTiles>
+struct k_lefts {
+  unsigned at, held[kHeld ? kSteps : 1][kTiles][4];
+};
+)"},
+    {"k_lefts_of", "", R"(template <bool kHeld, int kSteps, int kBytes, int kTiles>
+K_FN void k_lefts_of(k_lefts<kHeld, kSteps, kBytes, kTiles>& lefts, unsigned at) {
+  lefts.at = at;
+  if constexpr (kHeld) {
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) k_left_step<kBytes>(lefts.held[k], at, k);
+  }
+}
+)"},
+    // c += x @ b^T of the 16 columns in step k; b in shared memory.
+    {"k_multiply_step", "", R"(template <bool kBf16, int kBytes, int kTiles, int kGroups>
+K_FN void k_multiply_step(float (&c)[kTiles][kGroups][4], const unsigned (&x)[kTiles][4], unsigned b, int k) {
+#pragma unroll
+  for (int j = 0; j < kGroups; j += 2) {
+    unsigned y[4];
+    k_matrices(y, b + j * 8 * kBytes + k * 32);
+    k_multiply_two<kBf16>(c, j, x, y);
+  }
+}
+)"},
+    // c += a @ b^T; b in shared memory in rows of as many bytes as a's.
     {"k_multiply_rows", "",
-     R"(template <bool kBf16, int kSteps, int kBytes, int kTiles, int kGroups>
-K_FN void k_multiply_rows(float (&c)[kTiles][kGroups][4], unsigned a, unsigned b) {
+     R"(template <bool kBf16, bool kHeld, int kSteps, int kBytes, int kTiles, int kGroups>
+K_FN void k_multiply_rows(float (&c)[kTiles][kGroups][4], const k_lefts<kHeld, kSteps, kBytes, kTiles>& a, unsigned b) {
 #pragma unroll
   for (int k = 0; k < kSteps; ++k) {
-    unsigned x[kTiles][4];
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t) k_matrices(x[t], a + t * 16 * kBytes + k * 32);
-#pragma unroll
-    for (int j = 0; j < kGroups; j += 2) {
-      unsigned y[4];
-      k_matrices(y, b + j * 8 * kBytes + k * 32);
-      k_multiply_two<kBf16>(c, j, x, y);
+    if constexpr (kHeld) {
+      k_multiply_step<kBf16, kBytes>(c, a.held[k], b, k);
+    } else {
+      unsigned x[kTiles][4];
+      k_left_step<kBytes>(x, a.at, k);
+      k_multiply_step<kBf16, kBytes>(c, x, b, k);
     }
   }
 }

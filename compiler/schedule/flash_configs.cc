@@ -47,9 +47,32 @@ bool FitsRegisters(const FlashKernel& kernel, const CudaFlash& v) {
   return false;
 }
 
+// Scores, results and rows that are held, but for what else a thread needs.
+constexpr int64_t kMostHeld = 192;
+
+// Whether a warp's rows fit beside what they are multiplied to.
+bool CanHold(const FlashKernel& kernel, const CudaFlash& v) {
+  const int64_t e = ExtentOf(kernel, Attention::kE);
+  const int64_t value = ExtentOf(kernel, Attention::kV);
+  const int64_t scores = Sums(v, v.columns);
+  // Two halves are a register.
+  switch (kernel.part) {
+    case Part::kForward:
+      return Sums(v, value) + scores + Sums(v, e) / 2 <= kMostHeld;
+    case Part::kQueryGrad:
+      return Sums(v, e) + 2 * scores + Sums(v, e + value) / 2 <= kMostHeld;
+    case Part::kKeyGrads:
+      return v.sides == 1 &&
+             Sums(v, e + value) + 2 * scores + Sums(v, e + value) / 2 <=
+                 kMostHeld;
+  }
+  return false;
+}
+
 bool Fits(const FlashKernel& kernel, const CudaFlash& v, const Target& target) {
-  return v.columns >= 16 * v.sides && PointsOfBlock(v) >= kLeastRows &&
-         PointsOfBlock(v) <= kMostFlashRows && FitsRegisters(kernel, v) &&
+  return (v.held == 0 || CanHold(kernel, v)) && v.columns >= 16 * v.sides &&
+         PointsOfBlock(v) >= kLeastRows && PointsOfBlock(v) <= kMostFlashRows &&
+         FitsRegisters(kernel, v) &&
          SharedBytesOf(kernel, v) <=
              target.shared_bytes_per_multiprocessor - kSharedOfBlock;
 }
@@ -85,8 +108,11 @@ std::vector<CudaFlash> FlashConfigs(const FlashKernel& kernel,
     for (const int tiles : {1, 2}) {
       for (const int columns : {32, 64}) {
         for (const int sides : {1, 2, 4}) {
-          const CudaFlash v = {warps, tiles, columns, sides};
-          if (v != configs[0] && Fits(kernel, v, target)) configs.push_back(v);
+          for (const int held : {0, 1}) {
+            const CudaFlash v = {warps, tiles, columns, sides, held};
+            if (v != configs[0] && Fits(kernel, v, target))
+              configs.push_back(v);
+          }
         }
       }
     }

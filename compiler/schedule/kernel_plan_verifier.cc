@@ -369,6 +369,7 @@ absl::Status VerifyFlash(const FlashKernel& kernel, const KernelPlan& plan) {
   if (backward != kernel.attention.backward || v == nullptr || v->warps < 1 ||
       v->tiles < 1 || v->sides < 1 || v->warps % v->sides != 0 ||
       v->columns < 16 || v->columns % (16 * v->sides) != 0 ||
+      (v->held != 0 && (v->held != 1 || v->sides > 1)) ||
       v->warps > kMostThreads / kWarp) {
     return Broken("K13", kernel.label,
                   absl::StrCat("found part ", PartName(kernel.part), ", ",

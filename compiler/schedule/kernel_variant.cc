@@ -111,7 +111,8 @@ std::vector<VariantField> Fields(CudaFlash& v) {
   return {{"warps", &v.warps},
           {"tiles", &v.tiles},
           {"columns", &v.columns},
-          {"sides", &v.sides}};
+          {"sides", &v.sides},
+          {"held", &v.held}};
 }
 std::vector<VariantField> Fields(CpuPoints& v) {
   return {{"block", &v.block}, {"interior", &v.interior}, {"grain", &v.grain}};

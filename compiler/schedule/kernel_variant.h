@@ -259,6 +259,9 @@ struct CudaFlash {
   // a part of the columns, which all read from shared memory, and accumulates a part of
   // the width of both gradients.
   int sides = 1;  // divides `warps`
+  // 1: a warp keeps its rows of the factors in registers. Else it reads them from
+  // shared memory for each block of columns.
+  int held = 0;
   friend bool operator==(const CudaFlash&, const CudaFlash&) = default;
 };
 
