@@ -1,13 +1,13 @@
 """What configurations of generated kernels take on a GPU, beside the prices that choose among them.
 
-usage: python bench/kernel_prices.py FOLDER [--random] [--json FILE]
+usage: python bench/kernel_prices.py FOLDER [--random] [--all] [--json FILE]
 
 FOLDER is what tests/bench/kernel_prices wrote: a cubin a configuration, and `kernels.jsonl`. Times
 are taken as by kernel_timing.GpuClock: L2 is emptied before each launch, and the median of several
 counts. Buffers hold zeros, or with --random random bytes: sorts and selections take longer then, but
 kernels that gather stop at the first index out of range. Prints for each kernel the chosen
-configuration's time over the best one's, worst first, and in the end the geometric mean of those
-ratios and how far prices are from times.
+configuration's time over the best one's, worst first (with --all every configuration's), and in the
+end the geometric mean of those ratios and how far prices are from times.
 """
 
 from __future__ import annotations
@@ -98,10 +98,21 @@ def time_one(
     return figures
 
 
+def words_of(line: dict) -> str:
+    words = f"{line['us']:8.1f} us, {line['real_registers']} registers"
+    if line["local"] > 0:
+        words += f", {line['local']} bytes of them in memory"
+    if "price" in line:
+        parts = ", ".join(f"{part} {1e-3 * line[part]:.1f}" for part in ("memory", "issue", "latency"))
+        words += f"; priced {1e-3 * line['price']:.1f} us ({parts}) with {line['registers']} registers"
+    return f"{words}: {line['config']}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--random", action="store_true", help="fill buffers with random bytes")
+    parser.add_argument("--all", action="store_true", help="print all configurations")
     parser.add_argument("--json", metavar="FILE", help="write all figures")
     options = parser.parse_args()
     driver, clock = Driver(), GpuClock(repeats=5, warmups=1, sleep_ms=0.05)
@@ -129,26 +140,25 @@ def main() -> None:
         configs = [line for line in configs if "us" in line]
         if not configs:
             continue
-        chosen = min(configs, key=lambda line: line["price"])
+        chosen = configs[0]
         best = min(configs, key=lambda line: line["us"])
-        worst.append((chosen["us"] / best["us"], file, kernel, chosen, best))
-        errors += [math.log(1e-3 * line["price"] / max(line["us"] - empty_us, 0.5)) for line in configs]
-    for ratio, file, kernel, chosen, best in sorted(worst, key=lambda entry: -entry[0])[:60]:
+        shown = sorted(configs, key=lambda line: line["us"]) if options.all else [chosen, best]
+        worst.append((chosen["us"] / best["us"], file, kernel, shown))
+        priced = [line for line in configs if "price" in line]
+        errors += [math.log(1e-3 * line["price"] / max(line["us"] - empty_us, 0.5)) for line in priced]
+    for ratio, file, kernel, shown in sorted(worst, key=lambda entry: -entry[0])[:60]:
         print(f"{ratio:5.2f} {file} {kernel}")
-        for line in (chosen, best):
-            print(
-                f"      {line['us']:8.1f} us, priced {1e-3 * line['price']:8.1f}"
-                f" (memory {1e-3 * line['memory']:.1f}, issue {1e-3 * line['issue']:.1f}, latency"
-                f" {1e-3 * line['latency']:.1f}), registers {line['real_registers']}"
-                f"/{line['registers']}: {line['config']}"
-            )
+        for line in shown:
+            print(f"      {words_of(line)}")
     ratios = [entry[0] for entry in worst]
     print(
         f"empty kernel {empty_us:.1f} us; {len(lines)} configurations of {len(worst)} kernels; the chosen"
         f" takes {math.exp(statistics.fmean(map(math.log, ratios))):.3f} of the best's time in the"
-        f" geometric mean; price / time, median {math.exp(statistics.median(errors)):.2f}, quartiles"
-        f" {[round(math.exp(q), 2) for q in statistics.quantiles(errors, n=4)]}"
+        f" geometric mean"
     )
+    if len(errors) > 1:
+        quartiles = [round(math.exp(q), 2) for q in statistics.quantiles(errors, n=4)]
+        print(f"price / time, median {math.exp(statistics.median(errors)):.2f}, quartiles {quartiles}")
     if options.json:
         Path(options.json).write_text("\n".join(json.dumps(line) for line in lines))
 

@@ -6,9 +6,11 @@
 //                 [--prices-only] OUT FILE...
 //
 // Of a kernel's configurations those that fit and whose price is at most
-// `within` times the cheapest one's, the `most` cheapest of them. OUT, a folder,
-// gets N.cubin for each and `kernels.jsonl`, a line each. With --prices-only
-// nothing is built: prices to set beside times that were taken before.
+// `within` times the cheapest one's, the `most` cheapest of them; the chosen one
+// first. Attention is computed by kernels of Kiln's own, which have no prices: all
+// mappings of them. OUT, a folder, gets N.cubin for each and `kernels.jsonl`, a line
+// each. With --prices-only nothing is built: prices to set beside times that were
+// taken before.
 
 #include <algorithm>
 #include <atomic>
@@ -28,8 +30,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "compiler/ir_driver.h"
+#include "compiler/schedule/flash_configs.h"
 #include "compiler/schedule/plan_pipeline.h"
 #include "compiler/toolchain/nvrtc_toolchain.h"
+#include "compiler/tune/measure_flash.h"
 #include "compiler/tune/measure_kernel.h"
 #include "proto/base/status.h"
 
@@ -65,22 +69,28 @@ class Book {
   explicit Book(const std::string& folder)
       : folder_(folder), lines_(folder + "/kernels.jsonl") {}
 
+  // `price`: null for what has none.
   void Add(const std::string& file, const std::string& label,
-           const KernelConfig& config, const TimedKernel& kernel) {
+           const std::string& config, const Price* price,
+           const TimedKernel& kernel) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::string image = absl::StrCat(count_++, ".cubin");
     if (!kernel.image.empty()) {
       std::ofstream(absl::StrCat(folder_, "/", image), std::ios::binary)
           << kernel.image;
     }
-    const Price& price = config.price;
+    std::string priced;
+    if (price != nullptr) {
+      priced = absl::StrCat(
+          "\"price\": ", price->ns, ", \"memory\": ", price->memory_ns,
+          ", \"issue\": ", price->issue_ns,
+          ", \"latency\": ", price->latency_ns, ", \"bytes\": ", price->bytes,
+          ", \"registers\": ", price->registers, ", ");
+    }
     lines_ << absl::StrCat(
         "{\"file\": \"", file, "\", \"kernel\": \"", label,
-        "\", \"config\": \"", ToText(config), "\", \"image\": \"", image,
-        "\", \"symbol\": \"", kernel.symbol, "\", \"price\": ", price.ns,
-        ", \"memory\": ", price.memory_ns, ", \"issue\": ", price.issue_ns,
-        ", \"latency\": ", price.latency_ns, ", \"bytes\": ", price.bytes,
-        ", \"registers\": ", price.registers, ", \"buffers\": [",
+        "\", \"config\": \"", config, "\", \"image\": \"", image,
+        "\", \"symbol\": \"", kernel.symbol, "\", ", priced, "\"buffers\": [",
         absl::StrJoin(kernel.buffer_bytes, ", "), "], \"scalars\": [",
         absl::StrJoin(kernel.scalars, ", "), "], \"order\": [",
         absl::StrJoin(kernel.order, ", "), "], \"grid\": [",
@@ -114,6 +124,22 @@ std::vector<KernelConfig> Cheapest(const ConfigSpace& space,
   return chosen;
 }
 
+// Calls measure(choices, stopwatch), and notes what it would have launched.
+template <typename Measure>
+void Record(const std::string& path, Book& book, const std::string& label,
+            const std::string& config, const Price* price, Measure measure) {
+  Recorder recorder;
+  const absl::StatusOr<Measurement> measured =
+      measure(MeasureOptions{.choices = {config}, .repeats = 1}, recorder);
+  if (measured.ok()) {
+    book.Add(path.substr(path.rfind('/') + 1), label, config, price,
+             recorder.kernel());
+  } else {
+    std::fprintf(stderr, "%s: %s\n", path.c_str(),
+                 measured.status().ToString().c_str());
+  }
+}
+
 absl::Status WriteFile(const std::string& path, const Options& options,
                        Toolchain& toolchain, Book& book) {
   std::ifstream in(path);
@@ -121,34 +147,40 @@ absl::Status WriteFile(const std::string& path, const Options& options,
   ASSIGN_OR_RETURN(Ir ir, ParseIr(text));
   PassEnv env;
   ASSIGN_OR_RETURN(env.target, TargetFromName(options.arch));
+  env.options.artifact.own_attention = true;
   std::vector<PassRecord> records;
   for (const char* word : {"graph_pipeline", "lower_graph"})
     RETURN_IF_ERROR(RunWord(word, ir, env, records));
   ASSIGN_OR_RETURN(
       const KernelPlan plan,
       PlanNests(std::get<LoopProgram>(std::move(ir)), env, records));
-  const std::string file = path.substr(path.rfind('/') + 1);
   std::set<std::string> met;  // a graph's kernels of one key count once
   for (const PlannedStep& step : plan.steps) {
+    if (const auto* flash = std::get_if<FlashKernel>(&step)) {
+      const std::string key = TuningKey(*flash, plan.shapes, env.target);
+      if (!options.build || !met.insert(key).second) continue;
+      for (const CudaFlash& config : FlashConfigs(*flash, env.target)) {
+        Record(path, book,
+               absl::StrCat(flash->label, " ", PartName(flash->part)),
+               ToText(KernelVariant(config)), nullptr,
+               [&](const MeasureOptions& one, Stopwatch& stopwatch) {
+                 return MeasureFlash(*flash, plan, env.target, key, one,
+                                     toolchain, stopwatch);
+               });
+      }
+    }
     const auto* kernel = std::get_if<PlannedKernel>(&step);
     if (kernel == nullptr) continue;
     ASSIGN_OR_RETURN(const ConfigSpace space, ConfigsOf(*kernel, plan, env));
-    if (space.Key().empty() || !met.insert(space.Key()).second) continue;
+    const std::string key = space.Key();
+    if (key.empty() || !met.insert(key).second) continue;
     for (const KernelConfig& config : Cheapest(space, options)) {
-      Recorder recorder;
-      if (!options.build) {
-        book.Add(file, kernel->label, config, recorder.kernel());
-        continue;
-      }
-      const auto measured = MeasureKernel(
-          plan, env, space.Key(), {.choices = {ToText(config)}, .repeats = 1},
-          toolchain, recorder);
-      if (!measured.ok()) {
-        std::fprintf(stderr, "%s: %s\n", path.c_str(),
-                     measured.status().ToString().c_str());
-        continue;
-      }
-      book.Add(file, kernel->label, config, recorder.kernel());
+      Record(path, book, kernel->label, ToText(config), &config.price,
+             [&](const MeasureOptions& one,
+                 Stopwatch& stopwatch) -> absl::StatusOr<Measurement> {
+               if (!options.build) return Measurement();
+               return MeasureKernel(plan, env, key, one, toolchain, stopwatch);
+             });
     }
   }
   return absl::OkStatus();
