@@ -132,13 +132,9 @@ absl::StatusOr<std::shared_ptr<const DnnlSlab>> DnnlSlab::Create(
   return std::shared_ptr<const DnnlSlab>(std::move(slab));
 }
 
-absl::Status DnnlSlab::PrepareWeights(int64_t part,
-                                      const Operands& caller,
+absl::Status DnnlSlab::PrepareWeights(int64_t part, const Operands& caller,
                                       char* weights) const {
-  const WeightPart& copied = weight_parts_[part];
-  return copied.reorder->Execute(
-      {{DNNL_ARG_FROM, &copied.from, caller[kWeightsOperand]},
-       {DNNL_ARG_TO, &copied.to, weights}});
+  return weight_parts_[part]->Execute(caller[kWeightsOperand], weights);
 }
 
 std::string DnnlSlab::WeightsLayout() const {
@@ -152,8 +148,8 @@ std::string DnnlSlab::WeightsLayout() const {
   return layout;
 }
 
-absl::Status DnnlSlab::RunStep(int64_t step, Operands caller,
-                               char* weights, char* room) const {
+absl::Status DnnlSlab::RunStep(int64_t step, Operands caller, char* weights,
+                               char* room) const {
   const int64_t bytes = step * p_.batch * SizeInBytes(p_.dtype);
   caller[kImageOperand] += bytes * p_.image_strides[0];
   caller[kResultOperand] += bytes * p_.result_strides[0];
@@ -180,31 +176,29 @@ absl::Status DnnlSlab::RunStep(int64_t step, Operands caller,
   return Finish(arguments[written_], takes_bias, caller);
 }
 
-absl::Status DnnlSlab::ReorderIn(int operand,
-                                 const Operands& caller,
+absl::Status DnnlSlab::ReorderIn(int operand, const Operands& caller,
                                  char* to) const {
   if (reorders_[operand] == nullptr) return absl::OkStatus();
-  return reorders_[operand]->Execute(
-      {{DNNL_ARG_FROM, &caller_[operand], caller[operand]},
-       {DNNL_ARG_TO, &primitive_->Layout(ArgumentName(p_.wanted, operand)),
-        to}});
+  return reorders_[operand]->Execute(caller[operand], to);
 }
 
 absl::Status DnnlSlab::Finish(const DnnlPrimitive::Argument& written,
-                              bool has_bias,
-                              const Operands& caller) const {
+                              bool has_bias, const Operands& caller) const {
   bool active = p_.activation == Activation::kNone;
   if (reorders_[written_] != nullptr) {
-    // While it is in the cache, and one long line.
+    const DnnlReorder& reorder = *reorders_[written_];
+    OnTheWay way = OnTheWay::kNothing;
     if (!active && !p_.has_added && has_bias == p_.has_bias) {
-      ActivateLine(
-          p_.activation, static_cast<float*>(written.data),
-          primitive_->Bytes(*written.layout) / int64_t{sizeof(float)});
       active = true;
+      if (p_.activation == Activation::kRelu && reorder.TakesRelu()) {
+        way = OnTheWay::kRelu;
+      } else {  // while it is in the cache, and one long line
+        ActivateLine(
+            p_.activation, static_cast<float*>(written.data),
+            primitive_->Bytes(*written.layout) / int64_t{sizeof(float)});
+      }
     }
-    RETURN_IF_ERROR(reorders_[written_]->Execute(
-        {{DNNL_ARG_FROM, written.layout, written.data},
-         {DNNL_ARG_TO, &caller_[written_], caller[written_]}}));
+    RETURN_IF_ERROR(reorder.Execute(written.data, caller[written_], way));
   }
   if (p_.has_bias && !has_bias) AddImageBias(caller);
   if (p_.has_added) {
@@ -302,8 +296,7 @@ absl::Status DnnlSlab::CreateReorders() {
     room_bytes_ += AlignedUp(primitive_->Bytes(due));
     const dnnl_memory_desc_t& from = i == written_ ? due : caller_[i];
     const dnnl_memory_desc_t& to = i == written_ ? caller_[i] : due;
-    ASSIGN_OR_RETURN(reorders_[i],
-                     DnnlPrimitive::CreateReorder(library_, from, to));
+    ASSIGN_OR_RETURN(reorders_[i], DnnlReorder::Create(library_, from, to));
   }
   room_starts_[3] = room_bytes_;
   room_bytes_ +=
@@ -328,18 +321,18 @@ absl::Status DnnlSlab::CreateWeightParts() {
   std::copy(from.dims, from.dims + from.ndims, sizes);
   for (; starts[0] < from.dims[0]; starts[0] += sizes[0]) {
     sizes[0] = std::min(units * kUnit, from.dims[0] - starts[0]);
-    WeightPart part;
-    if (library_->dnnl_memory_desc_init_submemory(&part.from, &from, sizes,
+    dnnl_memory_desc_t part_from, part_to;
+    if (library_->dnnl_memory_desc_init_submemory(&part_from, &from, sizes,
                                                   starts) != dnnl_success ||
-        library_->dnnl_memory_desc_init_submemory(&part.to, &to, sizes,
+        library_->dnnl_memory_desc_init_submemory(&part_to, &to, sizes,
                                                   starts) != dnnl_success) {
       weight_parts_.clear();  // A layout that is not cut: all at once.
-      part.from = from;
-      part.to = to;
+      part_from = from;
+      part_to = to;
       sizes[0] = from.dims[0];
     }
-    ASSIGN_OR_RETURN(part.reorder, DnnlPrimitive::CreateReorder(
-                                       library_, part.from, part.to));
+    ASSIGN_OR_RETURN(auto part,
+                     DnnlReorder::Create(library_, part_from, part_to));
     weight_parts_.push_back(std::move(part));
     if (sizes[0] == from.dims[0]) break;
   }
@@ -347,8 +340,7 @@ absl::Status DnnlSlab::CreateWeightParts() {
 }
 
 template <typename Visit>
-void DnnlSlab::ForEachLine(const Operands& caller,
-                           const Visit& visit) const {
+void DnnlSlab::ForEachLine(const Operands& caller, const Visit& visit) const {
   float* const data = reinterpret_cast<float*>(caller[written_]);
   const bool image = written_ == kImageOperand;
   const int64_t* const s = image ? p_.image_strides : p_.result_strides;
@@ -386,8 +378,7 @@ void DnnlSlab::AddImageBias(const Operands& caller) const {
 }
 
 void DnnlSlab::AddAndActivate(const Operands& caller) const {
-  const auto* const written =
-      reinterpret_cast<const float*>(caller[written_]);
+  const auto* const written = reinterpret_cast<const float*>(caller[written_]);
   const auto* const added =
       reinterpret_cast<const float*>(caller[kAddedOperand]);
   const auto finish = [&](float* at, int64_t count) {

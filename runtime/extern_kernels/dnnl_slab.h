@@ -13,6 +13,7 @@
 #include "runtime/extern_kernels/convolution_steps.h"
 #include "runtime/extern_kernels/dnnl_library.h"
 #include "runtime/extern_kernels/dnnl_primitive.h"
+#include "runtime/extern_kernels/dnnl_reorder.h"
 #include "runtime/extern_kernels/extern_kernel.h"
 
 namespace kiln {
@@ -64,8 +65,7 @@ class DnnlSlab {
         as_it_lies_(IsComputedAsItLies(p_, library_->has_avx512())) {}
 
   // Copies what is read into the layout that the primitive wants of it.
-  absl::Status ReorderIn(int operand, const Operands& caller,
-                         char* to) const;
+  absl::Status ReorderIn(int operand, const Operands& caller, char* to) const;
 
   // The result as the caller has it, with what oneDNN did not do.
   absl::Status Finish(const DnnlPrimitive::Argument& written, bool has_bias,
@@ -84,8 +84,7 @@ class DnnlSlab {
   // Visits what is written, a line of `count` elements `step` apart at a time,
   // with its channel.
   template <typename Visit>
-  void ForEachLine(const Operands& caller,
-                   const Visit& visit) const;
+  void ForEachLine(const Operands& caller, const Visit& visit) const;
 
   // oneDNN's image product takes no bias: only f32 comes here with one.
   void AddImageBias(const Operands& caller) const;
@@ -103,16 +102,11 @@ class DnnlSlab {
   const bool as_it_lies_;
   std::array<dnnl_memory_desc_t, 3> caller_{};
   std::unique_ptr<const DnnlPrimitive> primitive_;
-  // A copy of some of the weights' first dimension; both layouts say where in
-  // the whole it lies.
-  struct WeightPart {
-    dnnl_memory_desc_t from;
-    dnnl_memory_desc_t to;
-    std::unique_ptr<const DnnlPrimitive> reorder;
-  };
 
-  std::array<std::unique_ptr<const DnnlPrimitive>, 3> reorders_;
-  std::vector<WeightPart> weight_parts_;
+  std::array<std::unique_ptr<const DnnlReorder>, 3> reorders_;
+  // Each of some of the weights' first dimension; both layouts say where in the
+  // whole it lies.
+  std::vector<std::unique_ptr<const DnnlReorder>> weight_parts_;
   std::array<int64_t, 4> room_starts_{};
   int64_t room_bytes_ = 0;
   int64_t weights_bytes_ = 0;
