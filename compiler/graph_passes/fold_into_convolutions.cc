@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/string_view.h"
 #include "compiler/graph/op_table.h"
 #include "compiler/graph_passes/emitter.h"
@@ -317,7 +318,12 @@ absl::StatusOr<Changed> FoldIntoConvolutions(Graph& graph, const PassEnv&) {
     const ChainFinder finder(graph);
     for (uint32_t i = 0; i < graph.nodes().size(); ++i) {
       const std::optional<Chain> chain = finder.Find(i);
-      if (!chain.has_value()) continue;
+      // Where two convolutions meet, each may be an operand of the other's chain: the
+      // first one takes it.
+      if (!chain.has_value() ||
+          absl::c_any_of(chain->links,
+                         [&](const Link& link) { return goes[link.node]; }))
+        continue;
       goes[i] = true;
       for (const Link& link : chain->links) goes[link.node] = true;
       ends[chain->links.back().node] = chain;
