@@ -138,6 +138,15 @@ dnnl_status_t MultiplyBlocks(const DnnlLibrary* library, const FloatBlock& a,
                              const FloatBlock& b, float scale, bool adds,
                              float* out, int64_t leading) {
   if (MultiplyRow(a, b, scale, adds, out)) return dnnl_success;
+  if (scale == 0) {
+    // The library would neither read the factors nor write the result.
+    if (adds) return dnnl_success;
+    const dnnl_status_t status =
+        MultiplyBlocks(library, a, b, 1, false, out, leading);
+    for (int64_t i = 0; i < a.rows; ++i)
+      for (int64_t j = 0; j < b.columns; ++j) out[i * leading + j] *= 0.0f;
+    return status;
+  }
   if (library != nullptr) {
     return library->dnnl_sgemm(a.transposed ? 'T' : 'N',
                                b.transposed ? 'T' : 'N', a.rows, b.columns,

@@ -171,8 +171,8 @@ class DnnlMatmul final : public PreparedCall {
                   column * p_.bias.column,
               rows, columns, out);
     }
-    if (p_.k == 0) {
-      // The library leaves the result of an empty sum to us.
+    if (p_.k == 0 || static_cast<float>(p_.alpha) == 0) {
+      // The library leaves the result of an empty sum, and of one times 0, to us.
       ScaleByBeta(rows, columns, out);
     } else {
       const dnnl_status_t status = library_->dnnl_sgemm(

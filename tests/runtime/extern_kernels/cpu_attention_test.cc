@@ -82,6 +82,8 @@ std::vector<AttentionShape> Shapes() {
   AttentionShape& window = add(Shape("window", 520, 520));
   window.causal = true, window.window = 40;
   add(Shape("window over all that follow", 150, 300)).window = 7;
+  add(Shape("a scale of 0", 140, 530)).scale = 0;
+  add(Shape("a scale that is 0 as a float", 140, 530)).scale = 1e-60;
   for (const std::vector<int64_t>& bias : std::vector<std::vector<int64_t>>{
            {1, 2, 40, 300}, {1, 1, 1, 300}, {1, 1, 40, 1}}) {
     add(Shape("bias", 40, 300)).bias = bias;
