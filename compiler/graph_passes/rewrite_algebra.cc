@@ -155,6 +155,22 @@ std::optional<ValueId> WhereSame(Site& s) {
   return If(true, s, s.args[1].value());
 }
 
+// An addmm or baddbmm of which only the bias counts: libraries read no factor then, so
+// that their NaNs are none of the result's. A product times 0 is another thing.
+std::optional<ValueId> BiasAlone(Site& s) {
+  constexpr size_t kBeta = 3, kAlpha = 4;
+  const auto is_zero = [&](size_t arg) {
+    return IsNumber(s.args[arg], 0.0) || IsNumber(s.args[arg], -0.0);
+  };
+  if (!is_zero(kAlpha) || s.meta.strides != ContiguousStrides(s.meta.sizes))
+    return std::nullopt;
+  if (is_zero(kBeta)) return s.e.Full(s.meta.sizes, 0, s.meta.dtype);
+  ValueId bias = s.self();
+  if (!IsNumber(s.args[kBeta], 1.0))
+    bias = s.e.Call("aten.mul.Scalar", {bias, s.args[kBeta]});
+  return s.e.Contiguous(s.e.Expand(bias, s.meta.sizes));
+}
+
 struct RewriteRow {
   absl::string_view op;
   RewriteFn run;
@@ -176,6 +192,8 @@ constexpr RewriteRow kRows[] = {
     {"aten.lift_fresh_copy.default", Copy},
     {"aten.sum.dim_IntList", SumOfOne},
     {"aten.where.self", WhereSame},
+    {"aten.addmm.default", BiasAlone},
+    {"aten.baddbmm.default", BiasAlone},
 };
 
 std::vector<RewriteFn> JoinRows() {

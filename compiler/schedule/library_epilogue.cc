@@ -231,8 +231,12 @@ class EpilogueReader {
     for (const size_t side : {0, 1}) {
       const ScalarNode& constant = node(node(value).args[side]);
       if (constant.op != ScalarOp::kConstant) continue;
-      factor = IsFloat(constant.dtype) ? constant.number.f
-                                       : static_cast<double>(constant.number.i);
+      const double number = IsFloat(constant.dtype)
+                                ? constant.number.f
+                                : static_cast<double>(constant.number.i);
+      // A library would not read what it multiplies by 0, nor give its NaNs.
+      if (static_cast<float>(number) == 0) continue;
+      factor = number;
       return node(value).args[1 - side];
     }
     return value;
