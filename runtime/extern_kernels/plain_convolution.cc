@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/matmul_finish.h"
@@ -27,6 +28,27 @@ void ForEachPlace(const int64_t* extents, const Visit& visit) {
       for (place[2] = 0; place[2] < extents[2]; ++place[2]) visit(place);
     }
   }
+}
+
+int64_t Count(const int64_t* extents) {
+  return extents[0] * extents[1] * extents[2];
+}
+
+// Of a place in a dense box.
+int64_t PlaceIn(const int64_t* extents, const int64_t* place) {
+  return (place[0] * extents[1] + place[1]) * extents[2] + place[2];
+}
+
+// to[x * to_step] += from[x * from_step] * factor
+template <typename T>
+void AddScaled(const T* from, int64_t from_step, double factor, int64_t count,
+               double* to, int64_t to_step) {
+  if (from_step == 1 && to_step == 1) {  // in vectors
+    for (int64_t x = 0; x < count; ++x) to[x] += double{from[x]} * factor;
+    return;
+  }
+  for (int64_t x = 0; x < count; ++x)
+    to[x * to_step] += double{from[x * from_step]} * factor;
 }
 
 template <typename T>
@@ -104,17 +126,35 @@ class PlainConvolution final : public PreparedCall {
     return true;
   }
 
-  // The result place whose `tap` meets an image's place. False if none does.
-  bool ResultPlace(const int64_t* image, const int64_t* tap,
-                   int64_t* result) const {
-    for (int i = 0; i < kSpatial; ++i) {
-      const int64_t from = image[i] + p_.padding[i] - tap[i] * p_.dilation[i];
-      if (from < 0 || from % p_.stride[i] != 0) return false;
-      result[i] = from / p_.stride[i];
-      if (result[i] >= p_.result[i]) return false;
-    }
-    return true;
+  // Calls visit(result place, image place, count) for each line of neighbouring result
+  // places, along the last dimension in use, that meet the image at `tap`: with the
+  // first of them, and what it meets.
+  template <typename Visit>
+  void ForEachLine(const int64_t* tap, const Visit& visit) const {
+    const int last = Last();
+    const int64_t stride = p_.stride[last];
+    const int64_t shift = tap[last] * p_.dilation[last] - p_.padding[last];
+    const int64_t begin = shift < 0 ? (stride - 1 - shift) / stride : 0;
+    const int64_t room = p_.image[last] - 1 - shift;
+    const int64_t end =
+        room < 0 ? 0 : std::min(p_.result[last], room / stride + 1);
+    if (begin >= end) return;
+    int64_t extents[kSpatial];
+    std::copy(p_.result, p_.result + kSpatial, extents);
+    extents[last] = 1;
+    ForEachPlace(extents, [&](const int64_t* place) {
+      int64_t first[kSpatial], image[kSpatial];
+      std::copy(place, place + kSpatial, first);
+      first[last] = begin;
+      if (ImagePlace(first, tap, image)) visit(first, image, end - begin);
+    });
   }
+
+  int Last() const { return p_.spatial - 1; }
+  int64_t ImageStep() const {
+    return p_.stride[Last()] * p_.image_strides[2 + Last()];
+  }
+  int64_t ResultStep() const { return p_.result_strides[2 + Last()]; }
 
   void Put(double sum, T& cell) const {
     cell = static_cast<T>(sum);
@@ -123,16 +163,22 @@ class PlainConvolution final : public PreparedCall {
 
   void ResultPlane(const Work& work, int64_t n, int64_t k) const {
     const int64_t first = k / GroupResults() * GroupChannels();
-    ForEachPlace(p_.result, [&](const int64_t* place) {
-      double sum = p_.has_bias ? double{work.bias[k * p_.bias_stride]} : 0;
-      for (int64_t c = 0; c < GroupChannels(); ++c) {
-        ForEachPlace(p_.window, [&](const int64_t* tap) {
-          int64_t image[kSpatial];
-          if (!ImagePlace(place, tap, image)) return;
-          sum += double{work.image[At(p_.image_strides, n, first + c, image)]} *
-                 double{work.weights[At(p_.weight_strides, k, c, tap)]};
+    std::vector<double> sums(
+        Count(p_.result),
+        p_.has_bias ? double{work.bias[k * p_.bias_stride]} : 0);
+    for (int64_t c = 0; c < GroupChannels(); ++c) {
+      ForEachPlace(p_.window, [&](const int64_t* tap) {
+        const double weight = work.weights[At(p_.weight_strides, k, c, tap)];
+        ForEachLine(tap, [&](const int64_t* place, const int64_t* image,
+                             int64_t count) {
+          AddScaled(work.image + At(p_.image_strides, n, first + c, image),
+                    ImageStep(), weight, count,
+                    &sums[PlaceIn(p_.result, place)], 1);
         });
-      }
+      });
+    }
+    ForEachPlace(p_.result, [&](const int64_t* place) {
+      double sum = sums[PlaceIn(p_.result, place)];
       if (p_.has_added)
         sum += double{work.added[At(p_.added_strides, n, k, place)]};
       Put(sum, work.result[At(p_.result_strides, n, k, place)]);
@@ -142,18 +188,23 @@ class PlainConvolution final : public PreparedCall {
   void ImagePlane(const Work& work, int64_t n, int64_t channel) const {
     const int64_t first = channel / GroupChannels() * GroupResults();
     const int64_t c = channel % GroupChannels();
-    ForEachPlace(p_.image, [&](const int64_t* place) {
-      double sum =
-          p_.has_bias ? double{work.bias[channel * p_.bias_stride]} : 0;
-      for (int64_t k = first; k < first + GroupResults(); ++k) {
-        ForEachPlace(p_.window, [&](const int64_t* tap) {
-          int64_t result[kSpatial];
-          if (!ResultPlace(place, tap, result)) return;
-          sum += double{work.result[At(p_.result_strides, n, k, result)]} *
-                 double{work.weights[At(p_.weight_strides, k, c, tap)]};
+    std::vector<double> sums(
+        Count(p_.image),
+        p_.has_bias ? double{work.bias[channel * p_.bias_stride]} : 0);
+    for (int64_t k = first; k < first + GroupResults(); ++k) {
+      ForEachPlace(p_.window, [&](const int64_t* tap) {
+        const double weight = work.weights[At(p_.weight_strides, k, c, tap)];
+        ForEachLine(tap, [&](const int64_t* place, const int64_t* image,
+                             int64_t count) {
+          AddScaled(work.result + At(p_.result_strides, n, k, place),
+                    ResultStep(), weight, count,
+                    &sums[PlaceIn(p_.image, image)], p_.stride[Last()]);
         });
-      }
-      Put(sum, work.image[At(p_.image_strides, n, channel, place)]);
+      });
+    }
+    ForEachPlace(p_.image, [&](const int64_t* place) {
+      Put(sums[PlaceIn(p_.image, place)],
+          work.image[At(p_.image_strides, n, channel, place)]);
     });
   }
 
@@ -162,11 +213,13 @@ class PlainConvolution final : public PreparedCall {
     ForEachPlace(p_.window, [&](const int64_t* tap) {
       double sum = 0;
       for (int64_t n = 0; n < p_.batch; ++n) {
-        ForEachPlace(p_.result, [&](const int64_t* place) {
-          int64_t image[kSpatial];
-          if (!ImagePlace(place, tap, image)) return;
-          sum += double{work.image[At(p_.image_strides, n, channel, image)]} *
-                 double{work.result[At(p_.result_strides, n, k, place)]};
+        ForEachLine(tap, [&](const int64_t* place, const int64_t* image,
+                             int64_t count) {
+          const T* const a =
+              work.image + At(p_.image_strides, n, channel, image);
+          const T* const b = work.result + At(p_.result_strides, n, k, place);
+          for (int64_t x = 0; x < count; ++x)
+            sum += double{a[x * ImageStep()]} * double{b[x * ResultStep()]};
         });
       }
       work.weights[At(p_.weight_strides, k, c, tap)] = static_cast<T>(sum);

@@ -12,7 +12,7 @@ enum class OnTheWay : uint8_t { kNothing, kRelu };
 // width of the machine's vectors. Bits are kept, of a NaN under kRelu too. Steps are in
 // elements; the two do not overlap.
 //
-// An image of 64 channels at 56 x 56 takes a third of the time of oneDNN's reorder
+// An image of 64 channels at 56 x 56 takes less than half the time of oneDNN's reorder
 // between such layouts (bench/records/cpu_kernels.md).
 void TransposeFloats(const float* from, int64_t from_step, float* to,
                      int64_t to_step, int64_t rows, int64_t columns,
