@@ -139,6 +139,23 @@ def test_a_model_that_flattens_and_shifts():
     check(fn, nn.Linear(HIDDEN, CLASSES), *inputs())
 
 
+CUTS = {
+    "all but the last": lambda logits: logits.view(-1, CLASSES)[:-1],
+    "as many as a sequence has": lambda logits: logits.view(-1, CLASSES)[1:21],
+    "every other": lambda logits: logits.flatten(0, 1)[::2],
+    "before and behind": lambda logits: logits[:, 1:].reshape(-1, CLASSES)[2:].float()[:-1],
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_rows_that_are_cut_behind_a_flattening(name):
+    def fn(linear, x, target):
+        logits = CUTS[name](linear(x.view(2, 20, HIDDEN)))
+        return F.cross_entropy(logits, target[: logits.size(0)])
+
+    check(fn, nn.Linear(HIDDEN, CLASSES), *inputs())
+
+
 def test_a_log_softmax_and_its_loss():
     def fn(linear, x, target):
         return F.nll_loss(F.log_softmax(linear(x), dim=-1), target)
@@ -205,6 +222,12 @@ STAYING = {
     "read_twice": lambda logits, target: F.cross_entropy(logits, target) + logits.mean(),
     "other_dimension": lambda logits, target: F.nll_loss(F.log_softmax(logits, 0), target),
     "narrower": lambda logits, target: F.cross_entropy(logits.to(torch.bfloat16), target).float(),
+    "cut_behind_another_shape": lambda logits, target: F.cross_entropy(
+        logits.view(4, -1, CLASSES)[1:].view(-1, CLASSES), target[ROWS // 4 :]
+    ),
+    "cut_behind_wider_rows": lambda logits, target: F.cross_entropy(
+        logits.view(-1, 2 * CLASSES)[1:].view(-1, CLASSES), target[2:]
+    ),
     "transposed": lambda logits, target: F.cross_entropy(logits.t().reshape(-1, CLASSES), target),
 }
 

@@ -21,7 +21,7 @@ from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from .counters import counters
-from .traced_nodes import may_write, value_of
+from .traced_nodes import equal_sizes, may_write, value_of
 
 _HALF = (torch.float16, torch.bfloat16)
 # Below it a weight is 0 beside any score that is not masked.
@@ -69,10 +69,6 @@ def _plain(node: fx.Node, words: tuple[str, ...] = ()) -> bool:
     return not set(node.kwargs) - set(words)
 
 
-def _equal_sizes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.dim() == b.dim() and all(statically_known_true(i == j) for i, j in zip(a.shape, b.shape))
-
-
 def _cast(node: object) -> fx.Node | None:
     """What a node is, in another floating type."""
     if not _is(node, _CASTS) or value_of(node) is None or not node.args:
@@ -80,7 +76,7 @@ def _cast(node: object) -> fx.Node | None:
     before, after = value_of(node.args[0]), value_of(node)
     if before is None or before.device != after.device or not after.is_floating_point():
         return None
-    return node.args[0] if before.is_floating_point() and _equal_sizes(before, after) else None
+    return node.args[0] if before.is_floating_point() and equal_sizes(before, after) else None
 
 
 def _dropout(node: object) -> tuple[fx.Node, float] | None:
@@ -182,7 +178,7 @@ def _scores(node: object, mask: _Mask | None, chain: list[fx.Node]) -> tuple | N
     for scores, found in _masked(node):
         rest = [*chain, node]
         read = _scores(scores, found, rest)
-        if read is not None and _equal_sizes(value_of(scores), value_of(node)):
+        if read is not None and equal_sizes(value_of(scores), value_of(node)):
             chain[:] = rest
             return read
     return None
@@ -278,7 +274,7 @@ def _keeps_strides(a: _Attention) -> bool:
             return False
         swapped = [*range(before.dim() - 3), -2, -3, -1]
         moved = before.permute([d % before.dim() for d in swapped])
-        if not _equal_sizes(moved, after) or not all(
+        if not equal_sizes(moved, after) or not all(
             statically_known_true(i == j) for i, j in zip(moved.stride(), after.stride())
         ):
             return False

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from . import linear_cross_entropy
 from .counters import counters
-from .traced_nodes import may_write, value_of
+from .traced_nodes import equal_sizes, may_write, value_of
 
 # Of one chunk's logits. Products of 4,096 rows and more keep a large GPU busy; at a vocabulary of
 # 50,257 half types have as many.
@@ -102,13 +103,28 @@ def _keeps_rows(node: fx.Node) -> bool:
     return widens and before.numel() == after.numel()
 
 
+def _fits_operand(between: list[fx.Node], classes: object) -> bool:
+    """Whether what is done to logits, in order, can be done to the linear's operand: rows stay whole,
+    and where some are cut away they lie as the linear gave them, or in one dimension."""
+    cuts = [node.target is operator.getitem for node in between]
+    for place, node in enumerate(between):
+        before, after = value_of(node.args[0]), value_of(node)
+        if after.dim() == 0 or not statically_known_true(after.shape[-1] == classes):
+            return False
+        moves = not cuts[place] and not equal_sizes(before, after)
+        if moves and any(cuts[place:]) and (after.dim() != 2 or before.dim() < 2):
+            return False
+    return True
+
+
 def _chain_to(node: fx.Node, loss: _Loss) -> _Chain | None:
     """Back to the linear; None where something else reads what is between."""
     between: list[fx.Node] = []
     at = loss.logits
     while len(at.users) == 1:
         if at.op == "call_function" and at.target is torch._C._nn.linear:
-            return _Chain(at, between[::-1], node)
+            fits = _fits_operand(between[::-1], value_of(at).shape[-1])
+            return _Chain(at, between[::-1], node) if fits else None
         if not (_keeps_rows(at) or _is_cut_of_rows(at)) or not isinstance(at.args[0], fx.Node):
             return None
         between.append(at)
@@ -136,6 +152,8 @@ def _replace(module: fx.GraphModule, chain: _Chain, loss: _Loss, rows: int) -> N
         for node in chain.between:
             if node.target is operator.getitem:
                 x = graph.call_function(operator.getitem, (x, node.args[1]))
+            elif value_of(node).dim() == 2 < value_of(node.args[0]).dim():
+                x = graph.call_method("flatten", (x, 0, -2))
         words = {
             "logits_dtype": value_of(linear).dtype,
             "loss_dtype": value_of(chain.loss).dtype,

@@ -6,6 +6,7 @@ import operator
 
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 _IN_PLACE = frozenset(
     f"i{name}"
@@ -17,6 +18,10 @@ def value_of(node: object) -> torch.Tensor | None:
     """The fake tensor that a node gives, if it gives one."""
     value = node.meta.get("example_value") if isinstance(node, fx.Node) else None
     return value if isinstance(value, torch.Tensor) else None
+
+
+def equal_sizes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.dim() == b.dim() and all(statically_known_true(i == j) for i, j in zip(a.shape, b.shape))
 
 
 def may_write(node: fx.Node) -> bool:
