@@ -199,6 +199,26 @@ def test_what_writes_to_an_operand_in_between_keeps_them_apart():
     assert kiln.counters["fuse_attention"] == 0
 
 
+def added_to_the_mask(q, k, v, mask):
+    return mask.add_(q @ k.mT).softmax(-1) @ v
+
+
+def added_to_the_mask_by_an_operator(q, k, v, mask):
+    mask += q @ k.mT
+    return mask.softmax(-1) @ v
+
+
+@pytest.mark.parametrize("fn", [added_to_the_mask, added_to_the_mask_by_an_operator])
+def test_a_mask_that_scores_are_added_to_in_place_is_written(fn):
+    q, k, v = operands()
+    given = torch.randn(B, H, M, N)
+    mask, due_mask = given.clone(), given.clone()
+    due = fn(q, k, v, due_mask)
+    torch.testing.assert_close(torch.compile(fn, backend="kiln")(q, k, v, mask), due)
+    torch.testing.assert_close(mask, due_mask)
+    assert kiln.counters["fuse_attention"] == 0
+
+
 def traced(fn, *args, draws=True):
     """The targets of Dynamo's graph, its attention fused."""
     seen = []

@@ -69,6 +69,11 @@ def _plain(node: fx.Node, words: tuple[str, ...] = ()) -> bool:
     return not set(node.kwargs) - set(words)
 
 
+def _writes_at_most(node: fx.Node, scores: object) -> bool:
+    """Whether what a node writes to, if it writes, is the scores, which it alone reads."""
+    return not may_write(node) or node.args[0] is scores
+
+
 def _cast(node: object) -> fx.Node | None:
     """What a node is, in another floating type."""
     if not _is(node, _CASTS) or value_of(node) is None or not node.args:
@@ -104,11 +109,11 @@ def _softmaxed(node: object) -> fx.Node | None:
 def _scaled(node: object) -> tuple[fx.Node, float] | None:
     if _is(node, _TIMES) and _plain(node) and len(node.args) == 2:
         for x, factor in (node.args, node.args[::-1]):
-            if isinstance(x, fx.Node) and _number(factor):
+            if isinstance(x, fx.Node) and _number(factor) and _writes_at_most(node, x):
                 return x, float(factor)
     if _is(node, _QUOTIENTS) and _plain(node) and len(node.args) == 2:
         x, divisor = node.args
-        if isinstance(x, fx.Node) and _number(divisor) and divisor != 0:
+        if isinstance(x, fx.Node) and _number(divisor) and divisor != 0 and _writes_at_most(node, x):
             return x, 1 / divisor
     return None
 
@@ -142,7 +147,8 @@ def _masked(node: object) -> Iterator[tuple[fx.Node, _Mask]]:
         yield filled
     if _is(node, _SUMS) and _plain(node) and len(node.args) == 2:
         for scores, added in (node.args, node.args[::-1]):
-            if value_of(scores) is not None and value_of(added) is not None:
+            both_known = value_of(scores) is not None and value_of(added) is not None
+            if both_known and _writes_at_most(node, scores):
                 yield scores, _Mask(added, "added")
 
 
