@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -24,8 +25,11 @@ from .counters import counters
 from .traced_nodes import equal_sizes, may_write, value_of
 
 _HALF = (torch.float16, torch.bfloat16)
-# Below it a weight is 0 beside any score that is not masked.
-_FAR = -1e4
+# No score that is seen is as low as these, by the type of the operands, so that a weight is 0 beside it.
+_FAR = {torch.float32: -1e9, torch.bfloat16: -1e9, torch.float16: -1e4}
+_FAR_OF_HALF = -1e4  # what programs for float16 write, and run in bfloat16 too
+# A scale that float32 has with all its digits.
+_TINY, _HUGE = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
 _WIDEST, _WIDTH_STEP = 256, 8  # of a head, of fused kernels on a GPU
 
 _PRODUCTS = (torch.matmul, torch.bmm, operator.matmul, "matmul", "bmm", "__matmul__")
@@ -41,6 +45,7 @@ _AUTOCAST = (torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode._e
 
 
 class _Mask(NamedTuple):
+    node: fx.Node  # what applies it to scores
     tensor: fx.Node
     kind: str  # "added", or what a bool says of an element: "seen", "hidden"
     fill: float = -math.inf  # what a hidden score becomes
@@ -53,6 +58,7 @@ class _Attention(NamedTuple):
     scale: float
     mask: _Mask | None
     dropout: float
+    softmax: fx.Node
     chain: list[fx.Node]  # from the last product to the first
 
 
@@ -61,7 +67,9 @@ def _is(node: object, targets: tuple) -> bool:
 
 
 def _number(x: object) -> bool:
-    return isinstance(x, (int, float)) and not isinstance(x, bool)
+    if isinstance(x, int):
+        return not isinstance(x, bool) and abs(x) <= sys.float_info.max
+    return isinstance(x, float)
 
 
 def _plain(node: fx.Node, words: tuple[str, ...] = ()) -> bool:
@@ -118,24 +126,30 @@ def _scaled(node: object) -> tuple[fx.Node, float] | None:
     return None
 
 
+def _rounded(number: float, dtype: torch.dtype) -> float:
+    return torch.tensor(number, dtype=torch.float64).to(dtype).item()
+
+
 def _constant(x: object) -> object:
     """A number that stands in a graph as a tensor of no dimensions."""
     is_full = _is(x, (torch.full,)) and len(x.args) == 2 and len(x.args[0]) == 0
-    return x.args[1] if is_full else x
+    if not is_full or not _number(x.args[1]) or value_of(x) is None:
+        return x
+    return _rounded(x.args[1], value_of(x).dtype)
 
 
 def _filled(node: object) -> tuple[fx.Node, _Mask] | None:
     """The scores of which a bool hides some."""
     if _is(node, _FILLS) and _plain(node) and len(node.args) == 3:
         scores, hidden, fill = node.args
-        mask = _Mask(hidden, "hidden", _constant(fill))
+        mask = _Mask(node, hidden, "hidden", _constant(fill))
     elif _is(node, (torch.where,)) and _plain(node) and len(node.args) == 3:
         seen, scores, fill = node.args
-        mask = _Mask(seen, "seen", _constant(fill))
+        mask = _Mask(node, seen, "seen", _constant(fill))
     else:
         return None
     given = value_of(mask.tensor)
-    if not _number(mask.fill) or mask.fill > _FAR or given is None or given.dtype != torch.bool:
+    if not _number(mask.fill) or given is None or given.dtype != torch.bool:
         return None
     return scores, mask
 
@@ -149,7 +163,7 @@ def _masked(node: object) -> Iterator[tuple[fx.Node, _Mask]]:
         for scores, added in (node.args, node.args[::-1]):
             both_known = value_of(scores) is not None and value_of(added) is not None
             if both_known and _writes_at_most(node, scores):
-                yield scores, _Mask(added, "added")
+                yield scores, _Mask(node, added, "added")
 
 
 def _product(node: object) -> tuple[fx.Node, fx.Node] | None:
@@ -168,18 +182,30 @@ def _without_casts(node: object, chain: list[fx.Node]) -> object:
     return node
 
 
+def _product_of(factors: list[float]) -> float | None:
+    """Of factors from the last to the first. None where what was multiplied by some of them may be
+    none of float32's numbers, or lose digits, while the product of all is."""
+    scale = 1.0
+    for factor in reversed(factors):
+        scale *= factor
+        if not _TINY <= abs(scale) <= _HUGE:
+            return None
+    return scale
+
+
 def _scores(node: object, mask: _Mask | None, chain: list[fx.Node]) -> tuple | None:
     """The product that scores are, with their scale and mask; `chain` gets what is between."""
-    node, scale = _without_casts(node, chain), 1.0
+    node, factors = _without_casts(node, chain), []
     while (scaled := _scaled(node)) is not None:
         chain.append(node)
-        scale *= scaled[1]
+        factors.append(scaled[1])
         node = _without_casts(scaled[0], chain)
     product = _product(node)
     if product is not None:
         chain.append(node)
-        return product, scale, mask
-    if mask is not None or scale != 1.0:
+        scale = _product_of(factors)
+        return None if scale is None else (product, scale, mask)
+    if mask is not None or factors:
         return None
     for scores, found in _masked(node):
         rest = [*chain, node]
@@ -205,12 +231,31 @@ def _read(node: fx.Node) -> _Attention | None:
     softmaxed = _softmaxed(at)
     if softmaxed is None:
         return None
-    chain.append(at)
+    softmax = at
+    chain.append(softmax)
     read = _scores(softmaxed, None, chain)
     if read is None:
         return None
     (query, key), scale, mask = read
-    return _Attention(query, key, value, scale, mask, p, chain)
+    return _Attention(query, key, value, scale, mask, p, softmax, chain)
+
+
+def _keeps_digits(a: _Attention) -> bool:
+    """Whether nothing on the way is rounded to a type that the result does not have: fused kernels
+    would keep the digits."""
+    dtype = value_of(a.chain[0]).dtype
+    return all(value_of(node) is not None and value_of(node).dtype in (dtype, torch.float32) for node in a.chain)
+
+
+def _hides(a: _Attention) -> bool:
+    """Whether a score that a bool fills gets no weight beside one that is seen, and is as finite in
+    the softmax as it was written: a row that is all filled is the mean of values, or NaN."""
+    fill, dtype = float(a.mask.fill), value_of(a.chain[0]).dtype
+    if not (fill <= _FAR[dtype] or (fill == _FAR_OF_HALF and dtype in _HALF)):
+        return False
+    begin, end = (a.chain.index(node) for node in (a.softmax, a.mask.node))
+    types = {value_of(node).dtype for node in a.chain[begin : end + 1]}
+    return math.isinf(fill) or all(math.isfinite(_rounded(fill, t)) for t in types)
 
 
 def _has_kernel(a: _Attention, draws: bool) -> bool:
@@ -227,12 +272,12 @@ def _has_kernel(a: _Attention, draws: bool) -> bool:
             return False
     elif found.device.type != "cpu" or found.dtype not in (*_HALF, torch.float32) or a.dropout > 0:
         return False
-    if a.dropout > 0 and not draws:
+    if (a.dropout > 0 and not draws) or not _keeps_digits(a):
         return False
     if a.mask is None:
         return True
     mask = value_of(a.mask.tensor)
-    kind_fits = a.mask.kind != "added" or mask.dtype == found.dtype
+    kind_fits = mask.dtype == found.dtype if a.mask.kind == "added" else _hides(a)
     return kind_fits and not mask.requires_grad and mask.device == found.device and mask.dim() <= q.dim()
 
 
@@ -310,7 +355,9 @@ def _replace(a: _Attention) -> None:
     found = write(F.scaled_dot_product_attention, query, key, value, **words)
     if a.mask is not None:
         shown = write(operator.gt, mask, -math.inf) if a.mask.kind == "added" else mask
-        unseen = math.nan if math.isinf(a.mask.fill) else write("mean", value, -2, True)
+        unseen: object = math.nan
+        if math.isfinite(a.mask.fill):  # autocast would leave it in its type
+            unseen = write("to", write("mean", value, -2, True), value_of(last).dtype)
         found = write(torch.where, write("any", shown, -1, True), found, unseen)
     if rank == 3:
         found = write("squeeze", found, 0)
