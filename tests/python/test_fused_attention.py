@@ -20,6 +20,7 @@ PARTLY = SEEN.clone()
 PARTLY[1, 0, 3] = False
 # What is added in their place, of float32.
 ADDED = torch.zeros(SEEN.shape).masked_fill(~SEEN, -math.inf)
+ROUNDING = {"emulate_precision_casts": True}
 OF_KEYS = torch.randn(B, H, 1, N, generator=_DRAWS)
 
 
@@ -178,6 +179,10 @@ STAYING = {
     "no_keys": lambda q, k, v: (q @ k[:, :, :0].mT).softmax(-1) @ v[:, :, :0],
     "two_masks": lambda q, k, v: (q @ k.mT + ADDED + ADDED).softmax(-1) @ v,
     "a_mask_that_learns": lambda q, k, v: (q @ k.mT + v[..., :1].mT).softmax(-1) @ v,
+    "a_scale_beyond_float32_on_the_way": lambda q, k, v: (q @ k.mT * 1e30 * 1e30 * 1e-60).softmax(-1) @ v,
+    "a_scale_that_is_zero_on_the_way": lambda q, k, v: (q @ k.mT * 1e-30 * 1e-30 * 1e60).softmax(-1) @ v,
+    "an_infinite_divisor": lambda q, k, v: (q @ k.mT / math.inf).softmax(-1) @ v,
+    "in_float64": lambda q, k, v: (q @ k.mT).softmax(-1, dtype=torch.float64).float() @ v,
     "not_a_matrix": lambda q, k, v: (q[0, 0] @ k[0, 0].mT).softmax(-1) @ v[0, 0],
 }
 
@@ -185,6 +190,31 @@ STAYING = {
 @pytest.mark.parametrize("name", STAYING)
 def test_others_stay_as_they_are(name):
     check(STAYING[name], *operands(), fused=0)
+
+
+ROUNDED = {
+    "scores": lambda q, k, v: (q @ k.mT * 9).half().float().softmax(-1) @ v,
+    "weights": lambda q, k, v: (q @ k.mT).softmax(-1).bfloat16().float() @ v,
+    "by_a_softmax": lambda q, k, v: (q @ k.mT).softmax(-1, dtype=torch.float16).type_as(v) @ v,
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_what_is_rounded_on_purpose_is_not_taken(name):
+    fn, args = ROUNDED[name], operands()
+    assert F.scaled_dot_product_attention not in traced(fn, *args)
+    torch._dynamo.reset()
+    found = torch.compile(fn, backend="kiln", options=ROUNDING)(*args)
+    torch.testing.assert_close(found, fn(*args), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_where_half_types_are_rounded_as_in_eager_mode_parts_stay_apart(dtype):
+    args = operands(dtype)
+    found = torch.compile(plain, backend="kiln", options=ROUNDING)(*args)
+    assert kiln.counters["fuse_attention"] == 0
+    due, eps = plain(*args), torch.finfo(dtype).eps
+    torch.testing.assert_close(found, due, rtol=eps, atol=eps / 4)
 
 
 def test_what_writes_to_an_operand_in_between_keeps_them_apart():

@@ -158,7 +158,8 @@ def _aot(
     # what it got. If so it makes the first call of each, which gives fake tensors, itself.
     dynamo_counters["aot_autograd"]["total"] += 1
     shares = bool(shared_storages(example_inputs))
-    fuse_attention(module, draws=not values["fallback_random"])
+    if not values["emulate_precision_casts"]:  # fused kernels round no scores and weights
+        fuse_attention(module, draws=not values["fallback_random"])
     lay_out_masks(module)
     fix_widths(module)
     if values["fuse_linear_cross_entropy"]:
