@@ -7,6 +7,7 @@ import warnings
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.testing._internal.two_tensor import TwoTensor
 
@@ -72,6 +73,24 @@ def test_a_layout_whose_memory_nobody_can_see_runs_in_pytorch_after_a_warning(mo
     assert (kiln.counters["eager_graphs"], kiln.counters["compiles"]) == (1, 0)
     torch.testing.assert_close(called(x, y), torch.relu(x) * 2)  # a dense one is compiled
     assert kiln.counters["compiles"] + kiln.counters["cache_hit"] > 0
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_what_an_attention_drops_is_a_probability_or_pytorchs_own_error(by_name, training, monkeypatch):
+    def fn(q, k, v):
+        if by_name:
+            return F.scaled_dot_product_attention(q, k, v, dropout_p=2.0)
+        return F.scaled_dot_product_attention(q, k, v, None, 2.0)
+
+    args = [torch.randn(2, 3, 9, 16, requires_grad=training) for _ in range(3)]
+    with pytest.raises(kiln.KilnError, match="dropout_p 2.0 of an attention, expected a number from 0 to 1"):
+        run(fn, *args)
+    monkeypatch.setenv("KILN_STRICT", "0")
+    torch._dynamo.reset()
+    for called in (fn, torch.compile(fn, backend="kiln")):
+        with pytest.raises(RuntimeError, match="dropout probability has to be between 0 and 1, but got 2"):
+            called(*args)
 
 
 def test_complex_inputs_run_in_pytorch():
