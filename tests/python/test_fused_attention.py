@@ -153,6 +153,18 @@ def test_a_row_that_sees_nothing_is_nan_as_it_was_written(fn, mask):
     assert kiln.counters["fuse_attention"] == 1
 
 
+@pytest.mark.parametrize("far", [-1e9, torch.finfo(torch.float32).min])
+def test_a_row_to_which_far_numbers_are_added_has_pytorchs_own_gradients(far):
+    """They are not those of what was written: PyTorch keeps the logarithm of the row's sum, rounded."""
+    mask = torch.zeros(PARTLY.shape).masked_fill(~PARTLY, far)
+    args = [*operands(), mask]
+    found = gradients(torch.compile(added, backend="kiln", fullgraph=True), *args)
+    assert kiln.counters["fuse_attention"] == 1
+    due = gradients(lambda q, k, v, mask: F.scaled_dot_product_attention(q, k, v, mask, scale=0.25), *args)
+    torch.testing.assert_close(found, due)
+    torch.testing.assert_close(found[0], added(*args))
+
+
 @pytest.mark.parametrize("fn", [added, added_in_front])
 @pytest.mark.parametrize("mask", [ADDED, ADDED[0, 0], ADDED[0, 0, 0], OF_KEYS], ids=lambda mask: str(tuple(mask.shape)))
 def test_a_mask_is_added(fn, mask):
