@@ -25,9 +25,10 @@ from .counters import counters
 from .traced_nodes import equal_sizes, may_write, value_of
 
 _HALF = (torch.float16, torch.bfloat16)
-# No score that is seen is as low as these, by the type of the operands, so that a weight is 0 beside it.
+# A score that is filled with as little, by the type of the operands, has weight 0 beside one that is
+# seen: of float32 and bfloat16 -1e4 may be more than such a score, of float16 hardly any is as low.
 _FAR = {torch.float32: -1e9, torch.bfloat16: -1e9, torch.float16: -1e4}
-_FAR_OF_HALF = -1e4  # what programs for float16 write, and run in bfloat16 too
+_FAR_OF_HALF = -1e4  # which models write for float16, and run in bfloat16 too
 # A scale that float32 has with all its digits.
 _TINY, _HUGE = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
 _WIDEST, _WIDTH_STEP = 256, 8  # of a head, of fused kernels on a GPU
