@@ -1,7 +1,5 @@
 """How near gradients of half types are, whatever their size."""
 
-import torch
-
 # Both sides are rounded to bfloat16, in other orders: each is some 2^-8 off.
 LARGEST = 2e-2
 
