@@ -108,7 +108,19 @@ def plain_expression(expr: sympy.Basic, values: Sequence[sympy.Symbol]) -> Plain
         return ["truediv", int(expr.p), int(expr.q)]
     if expr.is_number and not expr.args:
         return float(expr)
+    if isinstance(expr, sympy.Piecewise) and expr.args[-1].cond == sympy.true:
+        return _cases(expr, values)
     return [operation_of(expr), *(plain_expression(part, values) for part in expr.args)]
+
+
+def _cases(expr: sympy.Piecewise, values: Sequence[sympy.Symbol]) -> Plain:
+    """The first case whose condition holds; the last one's always does."""
+    *cases, last = expr.args
+    plain = plain_expression(last.expr, values)
+    for case in reversed(cases):
+        condition, yes = (plain_expression(part, values) for part in (case.cond, case.expr))
+        plain = ["where", condition, yes, plain]
+    return plain
 
 
 def function_of(plain: Plain) -> Callable[[Sequence[Number]], Number]:
