@@ -29,9 +29,6 @@ class DnnlReorder {
   absl::Status Execute(void* from, void* to,
                        OnTheWay way = OnTheWay::kNothing) const;
 
-  const dnnl_memory_desc_t& from() const { return from_; }
-  const dnnl_memory_desc_t& to() const { return to_; }
-
  private:
   // A transposition of each image; steps in elements.
   struct Images {
@@ -47,8 +44,8 @@ class DnnlReorder {
   const dnnl_memory_desc_t from_;
   const dnnl_memory_desc_t to_;
   const std::optional<Images> images_;
-  std::unique_ptr<const DnnlPrimitive>
-      primitive_;  // null where `images_` is set
+  // Null where `images_` is set.
+  std::unique_ptr<const DnnlPrimitive> primitive_;
 };
 
 }  // namespace kiln
