@@ -7,12 +7,13 @@
 #include <initializer_list>
 #include <iterator>
 #include <optional>
-#include <sstream>
 #include <system_error>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/duration_text.h"
 #include "proto/base/status.h"
@@ -179,10 +180,20 @@ absl::Status SetTable(const std::vector<Word>& words, absl::string_view table,
   return absl::OkStatus();
 }
 
+// A TOML string on one line. toml++ prints a string with a line break over
+// several lines, and drops a break that comes first when it reads that.
 std::string Quoted(absl::string_view text) {
-  std::ostringstream out;
-  out << toml::value<std::string>(std::string(text));
-  return out.str();
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      quoted += {'\\', c};
+    } else if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      absl::StrAppendFormat(&quoted, "\\u%04X", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
 }
 
 std::string Printed(const std::string& text) { return Quoted(text); }

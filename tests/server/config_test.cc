@@ -25,7 +25,8 @@ Config SoundConfig() {
 
 TEST(Config, WhatIsPrintedReadsBackAsTheSame) {
   Config config = SoundConfig();
-  config.worker_args = {"--nvrtc", "a \"quoted\" path"};
+  config.worker_args = {"--nvrtc", "a \"quoted\" path", "\n'a'\n\\\"\x7f\t",
+                        "'''\r\x01 gr\xc3\xbc\xc3\x9f"};
   config.worker_timeout = absl::Milliseconds(1500);
   const std::string text = ConfigText(config);
   Config again;
