@@ -15,11 +15,20 @@ namespace kiln {
 
 namespace {
 
-// A library takes a matrix when one of its last two strides is 1.
+// A library takes a matrix when one of its last two strides is 1 and the other
+// keeps its rows, or columns, apart.
 bool IsMatrix(const View& view) {
-  const size_t rank = view.sizes.size();
-  return view.strides[rank - 1].Is(1) || view.strides[rank - 2].Is(1) ||
-         view.sizes[rank - 1].Is(1) || view.sizes[rank - 2].Is(1);
+  const size_t row = view.sizes.size() - 2, column = row + 1;
+  if (view.sizes[row].Is(1) || view.sizes[column].Is(1)) return true;
+  const auto lies_along = [&view](size_t inner, size_t outer) {
+    const SymExpr& size = view.sizes[inner];
+    const SymExpr& stride = view.strides[outer];
+    const bool overlaps =
+        stride.is_constant() &&
+        (size.is_constant() ? stride.constant() < size.constant() : stride.Is(0));
+    return view.strides[inner].Is(1) && !overlaps;
+  };
+  return lies_along(column, row) || lies_along(row, column);
 }
 
 View MatrixOperand(NodeLowering& n, size_t arg) {

@@ -108,11 +108,14 @@ bool Better(const Elements& x, int64_t a, int64_t b) {
   return largest ? x.f[a] > x.f[b] : x.f[a] < x.f[b];
 }
 
-// Which member of each group is the largest, or smallest: its place.
+// Which member of each group is the largest, or smallest: its place. A group
+// without members fails the call.
 template <bool largest>
-std::vector<int64_t> BestPlaces(const Elements& x, const Rows& rows) {
+std::vector<int64_t> BestPlaces(RefCall& call, const Elements& x,
+                                const Rows& rows) {
   std::vector<int64_t> places;
   for (const std::vector<int64_t>& members : rows.members) {
+    if (members.empty()) call.Fail("no elements to choose from");
     size_t best = 0;
     for (size_t m = 1; m < members.size(); ++m) {
       if (Better<largest>(x, members[m], members[best])) best = m;
@@ -126,6 +129,7 @@ Elements Pick(const Elements& x, const Rows& rows,
               const std::vector<int64_t>& places, const Sizes& sizes) {
   Elements y = x.Like(sizes);
   for (size_t r = 0; r < rows.members.size(); ++r) {
+    if (rows.members[r].empty()) continue;
     const int64_t from = rows.members[r][places[r]];
     y.Take(r, x, from);
   }
@@ -136,7 +140,7 @@ template <bool largest>
 RefResults Extreme(RefCall& call) {
   const Elements x = call.Load("self");
   const Rows rows = RowsOf(call, x);
-  return {call.Make(0, Pick(x, rows, BestPlaces<largest>(x, rows),
+  return {call.Make(0, Pick(x, rows, BestPlaces<largest>(call, x, rows),
                             rows.ResultSizes(Keepdim(call))))};
 }
 
@@ -146,7 +150,7 @@ RefResults ExtremeWithIndex(RefCall& call) {
   const Rows rows = RowsOf(call, x);
   const Sizes& sizes = rows.ResultSizes(Keepdim(call));
   Elements places = Elements::Ints(sizes);
-  places.i = BestPlaces<largest>(x, rows);
+  places.i = BestPlaces<largest>(call, x, rows);
   return {call.Make(0, Pick(x, rows, places.i, sizes)), call.Make(1, places)};
 }
 
@@ -155,7 +159,7 @@ RefResults ArgExtreme(RefCall& call) {
   const Elements x = call.Load("self");
   const Rows rows = RowsOf(call, x);
   Elements places = Elements::Ints(rows.ResultSizes(Keepdim(call)));
-  places.i = BestPlaces<largest>(x, rows);
+  places.i = BestPlaces<largest>(call, x, rows);
   return {call.Make(0, places)};
 }
 
@@ -163,8 +167,8 @@ RefResults Aminmax(RefCall& call) {
   const Elements x = call.Load("self");
   const Rows rows = RowsOf(call, x);
   const Sizes& sizes = rows.ResultSizes(Keepdim(call));
-  return {call.Make(0, Pick(x, rows, BestPlaces<false>(x, rows), sizes)),
-          call.Make(1, Pick(x, rows, BestPlaces<true>(x, rows), sizes))};
+  return {call.Make(0, Pick(x, rows, BestPlaces<false>(call, x, rows), sizes)),
+          call.Make(1, Pick(x, rows, BestPlaces<true>(call, x, rows), sizes))};
 }
 
 // "correction" (a number; absent: 1), or the older "unbiased".

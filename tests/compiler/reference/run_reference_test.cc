@@ -9,6 +9,7 @@
 
 #include "compiler/graph/op_table.h"
 #include "compiler/reference/half_bits.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace kiln {
@@ -92,6 +93,21 @@ TEST_F(Reference, ARowOfAttentionThatSeesNothingIsZeroAndSoIsItsLogsumexp) {
   EXPECT_EQ(Run((*results)[0]).f, std::vector<double>(2, 0));
   EXPECT_EQ(Load(std::get<RefTensor>(outcome_->outputs[1])).f,
             std::vector<double>(6, 0));
+}
+
+TEST_F(Reference, TheLargestOfNothingFails) {
+  const ValueId none = Add("aten.slice.Tensor", {x_, 1, 3, 3});
+  for (const absl::string_view op : {"aten.amax.default", "aten.argmin.default",
+                                     "aten.max.dim", "aten.aminmax.default"}) {
+    Argument dim = 1;
+    if (op == "aten.amax.default") dim = Argument::List{1};
+    graph_.outputs = {{Add(op, {none, dim}), {}}};
+    const RefValue input = F32({2, 3}, {0, 1, 2, 3, 4, 5});
+    const auto outcome = RunReference(graph_, {&input, 1});
+    EXPECT_THAT(outcome.status().message(),
+                testing::HasSubstr("no elements to choose from"))
+        << op;
+  }
 }
 
 TEST(HalfBits, EveryF16SurvivesTheWayThroughFloat) {
