@@ -8,8 +8,7 @@
 #include "runtime/thread_pool.h"
 
 // Our own loops for what no CPU library computes: f64, integers, f32 on a
-// machine without oneDNN, and order. Right first: blocked and shared out over threads, not
-// tuned. Equal problems give equal results whatever the number of threads.
+// machine without oneDNN, and order. Equal problems give equal results whatever the number of threads.
 
 namespace kiln {
 

@@ -44,6 +44,33 @@ INSTANTIATE_TEST_SUITE_P(
                                        DType::kInt32, DType::kInt64}}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// Larger than a tile of our own loops each way, and than what one pass sums.
+TEST(PlainMatmul, ManyTilesGiveTheSumsOfProducts) {
+  const OpenedDevice opened = OpenPlain();
+  std::mt19937 random(11);
+  for (const DType dtype : {DType::kFloat64, DType::kInt32}) {
+    for (const std::vector<int>& order :
+         {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+      auto a = Operand::Dense(dtype, {130, 211}, order);
+      auto b = Operand::Dense(dtype, {211, 413}, order);
+      auto out = Operand::Dense(dtype, {130, 413}, {0, 1});
+      a.FillWithSmallIntegers(random);
+      b.FillWithSmallIntegers(random);
+      const absl::Status status = RunCall({.name = "mm"}, {&a, &b}, {&out},
+                                          *opened.device, *opened.externs);
+      ASSERT_TRUE(status.ok()) << status;
+      for (int64_t i = 0; i < 130; i += 3) {
+        for (int64_t j = i % 5; j < 413; j += 5) {
+          double due = 0;
+          for (int64_t k = 0; k < 211; ++k) due += a.At({i, k}) * b.At({k, j});
+          ASSERT_EQ(out.At({i, j}), due)
+              << ShortName(dtype) << " row " << i << ", column " << j;
+        }
+      }
+    }
+  }
+}
+
 // The answer is right, and somebody can see that it was slow.
 TEST(CpuExterns, WithoutOneDnnOurLoopsAreCounted) {
   auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{.threads = 2});
