@@ -133,7 +133,7 @@ absl::Status Malformed(const OpDef& op, absl::string_view param,
 bool TakesWrappedNumber(const Param& param) {
   return param.type == ParamType::kTensor &&
          (param.name == "other" || param.name == "exponent" ||
-          param.name == "value");
+          param.name == "value" || param.name == "b");
 }
 
 absl::string_view TypeText(ParamType type) {

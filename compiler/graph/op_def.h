@@ -87,7 +87,7 @@ using TensorMetas = absl::InlinedVector<TensorMeta, 1>;
 // What an inference rule is given: the arguments in schema order, complete and
 // of the schema's types, and the metas behind them.
 //
-// A parameter of type kTensor that is named `other`, `exponent` or `value` may
+// A parameter of type kTensor that is named `other`, `exponent`, `value` or `b` may
 // hold a number instead of a value: PyTorch's wrapped numbers.
 struct InferInput {
   const Schema& schema;

@@ -98,6 +98,9 @@ constexpr OpRow kRows[] = {
      InferTernary, kLower, kInplace},
     {"aten.addcmul.default", kScaled, InferTernary, kLower, kInplace},
     {"aten.addcdiv.default", kScaled, InferTernary, kLower, kInplace},
+    // What Dynamo of torch 2.15 writes for addcmul_ and addcdiv_ with a value.
+    {"prims.fma.default", "(Tensor a, Tensor b, Tensor c) -> Tensor",
+     InferTernary, kLower},
     {"aten.fill.Scalar", "(Tensor self, Scalar value) -> Tensor",
      InferOverwrite, kLower, kInplace},
     {"aten.fill.Tensor", "(Tensor self, Tensor value) -> Tensor",

@@ -254,9 +254,13 @@ absl::Status AddCombined(NodeLowering& n, ScalarOp op) {
   });
 }
 
+// a * b + c, rounded once.
 absl::Status Fma(NodeLowering& n, ScalarOp op) {
-  return Elementwise(n, 3, ResultType(n),
-                     [op](BodyBuilder& b, Args x) { return b.Op(op, x); });
+  const DType type = ResultType(n);
+  return Elementwise(n, 3, type, [=](BodyBuilder& b, Args x) {
+    if (IsFloat(type)) return b.Op(op, x);
+    return b.Op(ScalarOp::kAdd, b.Op(ScalarOp::kMul, x[0], x[1]), x[2]);
+  });
 }
 
 constexpr LowerRow kRows[] = {

@@ -86,6 +86,16 @@ RefResults AddCombined(RefCall& call) {
   return {call.Make(0, x)};
 }
 
+RefResults Fma(RefCall& call) {
+  std::vector<Elements> in = LoadTogether(call, {"a", "b", "c"});
+  Elements& x = in[0];
+  for (size_t k = 0; k < x.f.size(); ++k)
+    x.f[k] = std::fma(x.f[k], in[1].f[k], in[2].f[k]);
+  for (size_t k = 0; k < x.i.size(); ++k)
+    x.i[k] = x.i[k] * in[1].i[k] + in[2].i[k];
+  return {call.Make(0, x)};
+}
+
 RefResults Lerp(RefCall& call) {
   std::vector<Elements> in = LoadTogether(call, {"self", "end", "weight"});
   Elements y = Elements::Floats(in[0].sizes);
@@ -117,6 +127,7 @@ constexpr ReferenceRow kRows[] = {
     {"aten.addcmul.default", AddCombined<[](auto a, auto b) { return a * b; }>},
     {"aten.addcdiv.default",
      AddCombined<[](double a, double b) { return a / b; }>},
+    {"prims.fma.default", Fma},
     {"aten.lerp.Scalar", Lerp},
     {"aten.lerp.Tensor", Lerp},
     {"aten.copy.default", Copy},

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_map
 
 import kiln
 from model_zoo import Case, zoo
-from optimizers import FOREACH, SHAPES, assert_a_step_is_few_launches
+from optimizers import STEPS, SHAPES, assert_a_step_is_few_launches
 from training import assert_infers_alike, assert_trains_alike, outcome
 
 pytestmark = [
@@ -304,7 +304,7 @@ def test_cudnn_computes_what_stands_behind_a_convolution_while_it_writes(autocas
     assert (found - due).norm() <= 1.2 * (eager - due).norm()
 
 
-@pytest.mark.parametrize("make", FOREACH.values(), ids=FOREACH)
+@pytest.mark.parametrize("make", STEPS.values(), ids=STEPS)
 def test_an_optimizers_step_is_few_launches_however_many_parameters_it_has(make):
     assert_a_step_is_few_launches(make, [*SHAPES, (1024, 1025)], "cuda")
 

@@ -139,3 +139,28 @@ def test_a_size_is_a_number_found_in_data_that_was_no_integer():
                 x = torch.tensor([1.0, 2.5, 2.0, top])
                 torch.testing.assert_close(called(x), fn(x))
     assert kiln.counters["eager_graphs"] == 0
+
+
+def test_a_product_and_a_sum_that_are_rounded_once_stay_so():
+    """The operator that Dynamo of torch 2.15 writes for addcmul_ and addcdiv_ with a value."""
+    from torch._inductor.inductor_prims import fma
+
+    x = torch.full((3,), 1 + 2.0**-12)
+    told = kiln.explain(lambda a, b, c: fma(a, b, c), x, x, -x * x)
+    assert not told.host_kernels
+    called = torch.compile(lambda a, b, c: fma(a, b, c), backend="kiln", fullgraph=True)
+    assert torch.equal(called(x, x, -x * x), torch.full((3,), 2.0**-24))
+    many, row = torch.randn(4, 5, dtype=torch.bfloat16), torch.randn(5, dtype=torch.bfloat16)
+    due = (many.double() * row.double() + many.double()).bfloat16()
+    assert torch.equal(called(many, row, many), due)
+
+
+def test_an_update_with_a_number_is_no_host_kernel():
+    def update(x, y, z):
+        x = x.clone()
+        return x.addcmul_(y, z, value=0.5), x.clone().addcdiv_(y, z, value=-0.25)
+
+    inputs = torch.randn(7), torch.randn(7), torch.rand(7) + 1
+    assert not kiln.explain(update, *inputs).host_kernels
+    got = torch.compile(update, backend="kiln", fullgraph=True)(*inputs)
+    torch.testing.assert_close(got, update(*inputs))

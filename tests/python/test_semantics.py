@@ -18,7 +18,7 @@ from torch.utils.checkpoint import (
 import kiln
 from kiln import _native
 from kiln.compiled_graph import CompiledGraph, recording
-from optimizers import FOREACH, SHAPES, assert_a_step_is_few_launches
+from optimizers import STEPS, SHAPES, assert_a_step_is_few_launches
 
 
 def compiled(fn, **options):
@@ -355,7 +355,7 @@ def test_an_optimizer_step_can_be_compiled(optimizer):
     torch.testing.assert_close(run("kiln"), run(None), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("make", FOREACH.values(), ids=FOREACH)
+@pytest.mark.parametrize("make", STEPS.values(), ids=STEPS)
 def test_an_optimizers_step_is_few_launches_however_many_parameters_it_has(make):
     assert_a_step_is_few_launches(make, SHAPES)
 
