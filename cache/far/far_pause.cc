@@ -11,11 +11,11 @@ constexpr absl::string_view kPauseMark = "kiln/far-pause";
 
 }  // namespace
 
-absl::Status LeftAlone(absl::string_view server) {
-  absl::Status status = MakeError(
-      ErrorReason::kStorage,
-      absl::StrCat(server, ": it did not answer lately; left alone for ",
-                   absl::FormatDuration(kFarPause)));
+absl::Status LeftAlone(const absl::Status& failure) {
+  absl::Status status =
+      MakeError(ErrorReason::kStorage,
+                absl::StrCat(failure.message(), "; left alone for ",
+                             absl::FormatDuration(kFarPause)));
   status.SetPayload(kPauseMark, absl::Cord());
   return status;
 }

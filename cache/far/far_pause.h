@@ -2,7 +2,6 @@
 #define KILN_CACHE_FAR_FAR_PAUSE_H_
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace kiln {
@@ -14,8 +13,9 @@ inline constexpr absl::Duration kFarPause = absl::Seconds(1);
 // With less time than this a server is not to blame for its silence.
 inline constexpr absl::Duration kFairTime = absl::Milliseconds(20);
 
-// UNAVAILABLE STORAGE of a call during a pause. `server`: "redis 10.0.0.7:6379".
-absl::Status LeftAlone(absl::string_view server);
+// UNAVAILABLE STORAGE of a call during a pause, which `failure` began: its message
+// names the server.
+absl::Status LeftAlone(const absl::Status& failure);
 
 // Whether an error is one of LeftAlone: nothing was asked.
 bool IsPause(const absl::Status& status);

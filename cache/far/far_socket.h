@@ -3,10 +3,12 @@
 
 #include <sys/socket.h>
 
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "proto/base/steady_time.h"
 
 namespace kiln {
@@ -15,15 +17,22 @@ namespace kiln {
 struct SocketAddress {
   sockaddr_storage storage = {};
   socklen_t bytes = 0;
+
+  // "10.0.0.7:6379", "[::1]:6379".
+  std::string Text() const;
 };
 
 // A TCP socket that does not block and is closed with its owner. One thread at a
 // time.
 class FarSocket {
  public:
-  // UNAVAILABLE STORAGE: refused or unreachable. DEADLINE_EXCEEDED.
-  static absl::StatusOr<FarSocket> Connect(const SocketAddress& address,
-                                           SteadyTime deadline);
+  // To the first of a host's addresses that takes it, in their order; each has its
+  // share of the time that is left.
+  //
+  // UNAVAILABLE STORAGE: all refused or unreachable; the message has each address
+  // and why. DEADLINE_EXCEEDED when one of them did not answer.
+  static absl::StatusOr<FarSocket> Connect(
+      absl::Span<const SocketAddress> addresses, SteadyTime deadline);
 
   FarSocket(FarSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FarSocket& operator=(FarSocket&&) = delete;
@@ -36,6 +45,8 @@ class FarSocket {
 
  private:
   explicit FarSocket(int fd) : fd_(fd) {}
+  static absl::StatusOr<FarSocket> ConnectTo(const SocketAddress& address,
+                                             SteadyTime deadline);
 
   int fd_;
 };

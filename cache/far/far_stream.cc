@@ -59,9 +59,9 @@ class PlainStream final : public FarStream {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FarStream>> FarStream::Connect(
-    const std::string& host, const SocketAddress& address,
+    const std::string& host, absl::Span<const SocketAddress> addresses,
     const FarTlsFiles& tls, SteadyTime deadline) {
-  ASSIGN_OR_RETURN(FarSocket socket, FarSocket::Connect(address, deadline));
+  ASSIGN_OR_RETURN(FarSocket socket, FarSocket::Connect(addresses, deadline));
   if (!tls.ca.empty())
     return ShakeHands(std::move(socket), host, tls, deadline);
   return std::unique_ptr<FarStream>(new PlainStream(std::move(socket)));

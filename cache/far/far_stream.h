@@ -35,7 +35,7 @@ class FarStream {
   //   DEADLINE_EXCEEDED
   //   PERMISSION_DENIED PERMISSION  a certificate that is not trusted
   static absl::StatusOr<std::unique_ptr<FarStream>> Connect(
-      const std::string& host, const SocketAddress& address,
+      const std::string& host, absl::Span<const SocketAddress> addresses,
       const FarTlsFiles& tls, SteadyTime deadline);
 
   FarStream(const FarStream&) = delete;

@@ -23,7 +23,8 @@ constexpr absl::Duration kKeepFailure = absl::Seconds(1);
 constexpr size_t kMaxNames = 1024;
 
 // `flags` of getaddrinfo.
-absl::StatusOr<SocketAddress> LookUp(const std::string& host, int flags) {
+absl::StatusOr<std::vector<SocketAddress>> LookUp(const std::string& host,
+                                                  int flags) {
   addrinfo hints = {};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -34,21 +35,27 @@ absl::StatusOr<SocketAddress> LookUp(const std::string& host, int flags) {
     return MakeError(ErrorReason::kStorage,
                      absl::StrCat("host ", host, ": ", gai_strerror(error)));
   }
-  SocketAddress address;
-  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-  address.bytes = found->ai_addrlen;
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    SocketAddress& address = addresses.emplace_back();
+    std::memcpy(&address.storage, one->ai_addr, one->ai_addrlen);
+    address.bytes = one->ai_addrlen;
+  }
   freeaddrinfo(found);
-  return address;
+  return addresses;
 }
 
-SocketAddress WithPort(SocketAddress address, int port) {
+std::vector<SocketAddress> WithPort(std::vector<SocketAddress> addresses,
+                                    int port) {
   const in_port_t number = htons(static_cast<uint16_t>(port));
-  if (address.storage.ss_family == AF_INET6) {
-    reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port = number;
-  } else {
-    reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port = number;
+  for (SocketAddress& address : addresses) {
+    if (address.storage.ss_family == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_port = number;
+    } else {
+      reinterpret_cast<sockaddr_in*>(&address.storage)->sin_port = number;
+    }
   }
-  return address;
+  return addresses;
 }
 
 }  // namespace
@@ -81,16 +88,16 @@ HostResolver::~HostResolver() {
   thread_.join();
 }
 
-absl::StatusOr<SocketAddress> HostResolver::Resolve(const HostPort& place,
-                                                    SteadyTime deadline) {
+absl::StatusOr<std::vector<SocketAddress>> HostResolver::Resolve(
+    const HostPort& place, SteadyTime deadline) {
   const auto numeric = LookUp(place.host, AI_NUMERICHOST);
   if (numeric.ok()) return WithPort(*numeric, place.port);
   MutexLock lock(&mu_);
   while (true) {
     const auto found = known_.find(place.host);
     if (found != known_.end() && SteadyNow() < found->second.until) {
-      RETURN_IF_ERROR(found->second.address.status());
-      return WithPort(*found->second.address, place.port);
+      RETURN_IF_ERROR(found->second.addresses.status());
+      return WithPort(*found->second.addresses, place.port);
     }
     if (wanted_.insert(place.host).second) asked_.Signal();
     const absl::Duration left = TimeLeft(deadline);
@@ -111,12 +118,12 @@ void HostResolver::Loop() {
       if (ending_) return;
       host = *wanted_.begin();
     }
-    auto address = LookUp(host, 0);
+    auto addresses = LookUp(host, 0);
     MutexLock lock(&mu_);
     if (known_.size() >= kMaxNames) known_.clear();
     const SteadyTime until =
-        After(SteadyNow(), address.ok() ? kKeepAddress : kKeepFailure);
-    known_.insert_or_assign(host, Known{std::move(address), until});
+        After(SteadyNow(), addresses.ok() ? kKeepAddress : kKeepFailure);
+    known_.insert_or_assign(host, Known{std::move(addresses), until});
     wanted_.erase(host);
     answered_.SignalAll();
   }

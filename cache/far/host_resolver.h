@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -40,15 +41,16 @@ class HostResolver {
   // Waits for a look-up under way, which may take the resolver's own time.
   ~HostResolver();
 
-  // A numeric address at once, a name when it is known. DEADLINE_EXCEEDED;
-  // UNAVAILABLE STORAGE when the resolver knows none.
-  absl::StatusOr<SocketAddress> Resolve(const HostPort& place,
-                                        SteadyTime deadline)
+  // A numeric address at once, all those of a name when they are known, in the
+  // system's order and at least one. DEADLINE_EXCEEDED; UNAVAILABLE STORAGE when the
+  // resolver knows none.
+  absl::StatusOr<std::vector<SocketAddress>> Resolve(const HostPort& place,
+                                                     SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Known {
-    absl::StatusOr<SocketAddress> address;  // its port is unset
+    absl::StatusOr<std::vector<SocketAddress>> addresses;  // without ports
     SteadyTime until;
   };
 

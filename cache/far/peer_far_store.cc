@@ -95,11 +95,10 @@ absl::Status PeerFarStore::Call(Method method, const Request& request,
   const absl::Duration given = TimeLeft(deadline);
   if (given == absl::ZeroDuration())
     return absl::DeadlineExceededError("peer: no time left to ask");
-  if (!breaker_.MayAsk(SteadyNow()))
-    return LeftAlone(absl::StrCat("peer ", options_.address));
   std::shared_ptr<grpc::Channel> channel;
   {
     MutexLock lock(&mu_);
+    if (!breaker_.MayAsk(SteadyNow())) return LeftAlone(last_failure_);
     channel = channel_;
   }
   const auto stub = wire::CacheService::NewStub(channel);
@@ -114,25 +113,33 @@ absl::Status PeerFarStore::Judge(const std::shared_ptr<grpc::Channel>& channel,
   const std::string where = absl::StrCat("peer ", options_.address, ": ");
   const grpc::StatusCode code = status.error_code();
   if (code == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    if (given >= kFairTime) breaker_.KeptSilent(SteadyNow());
+    const absl::Status late = absl::DeadlineExceededError(
+        absl::StrCat(where, "no answer within ", absl::FormatDuration(given)));
+    if (given >= kFairTime) BeginPause(late);
     // Of a connection that is there and silent nothing more is hoped.
     if (channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) {
       MutexLock lock(&mu_);
       if (channel_ == channel) channel_ = NewChannel();
     }
-    return absl::DeadlineExceededError(
-        absl::StrCat(where, "no answer within ", absl::FormatDuration(given)));
+    return late;
   }
+  const absl::Status failure =
+      MakeError(ReasonFor(code), absl::StrCat(where, status.error_message()));
   if (code == grpc::StatusCode::UNAVAILABLE) {
-    breaker_.KeptSilent(SteadyNow());
-  } else {
-    breaker_.Answered();
+    BeginPause(failure);
+    return failure;
   }
+  breaker_.Answered();
   if (status.ok()) return absl::OkStatus();
   if (code == grpc::StatusCode::NOT_FOUND)
     return absl::NotFoundError("not in the peer's cache");
-  return MakeError(ReasonFor(code),
-                   absl::StrCat(where, status.error_message()));
+  return failure;
+}
+
+void PeerFarStore::BeginPause(const absl::Status& failure) {
+  MutexLock lock(&mu_);
+  last_failure_ = failure;
+  breaker_.KeptSilent(SteadyNow());
 }
 
 absl::StatusOr<std::vector<FarHint>> PeerFarStore::Hints(const Digest& key,

@@ -64,12 +64,14 @@ class PeerFarStore final : public FarStore {
   absl::Status Judge(const std::shared_ptr<grpc::Channel>& channel,
                      const grpc::Status& status, absl::Duration given)
       ABSL_LOCKS_EXCLUDED(mu_);
+  void BeginPause(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<grpc::Channel> NewChannel() const;
 
   const Options options_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   CircuitBreaker breaker_;
   Mutex mu_;
+  absl::Status last_failure_ ABSL_GUARDED_BY(mu_);  // what began a pause
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -14,11 +14,11 @@ constexpr size_t kReadBytes = size_t{64} << 10;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RedisConnection>> RedisConnection::Open(
-    const HostPort& place, const SocketAddress& address,
+    const HostPort& place, absl::Span<const SocketAddress> addresses,
     const RedisOptions& options, SteadyTime deadline) {
   ASSIGN_OR_RETURN(
       std::unique_ptr<FarStream> stream,
-      FarStream::Connect(place.host, address, options.tls, deadline));
+      FarStream::Connect(place.host, addresses, options.tls, deadline));
   std::unique_ptr<RedisConnection> opened(
       new RedisConnection(std::move(stream), options.limits));
   if (options.password.empty()) return opened;

@@ -29,7 +29,7 @@ class RedisConnection {
   // Connects and logs in. Errors: as FarStream::Connect; PERMISSION_DENIED
   // PERMISSION for a password or certificate that is refused.
   static absl::StatusOr<std::unique_ptr<RedisConnection>> Open(
-      const HostPort& place, const SocketAddress& address,
+      const HostPort& place, absl::Span<const SocketAddress> addresses,
       const RedisOptions& options, SteadyTime deadline);
 
   // Sends all commands (EncodeCommand) at once; gives a reply to each, in order.

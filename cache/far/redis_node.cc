@@ -28,13 +28,13 @@ absl::StatusOr<std::vector<RespValue>> RedisNode::Run(
   const absl::Duration given = TimeLeft(deadline);
   if (given == absl::ZeroDuration())
     return absl::DeadlineExceededError("redis: no time left to ask");
-  if (!breaker_.MayAsk(SteadyNow()))
-    return LeftAlone(absl::StrCat("redis ", place_.Text()));
+  if (!breaker_.MayAsk(SteadyNow())) return LeftAlone(LastFailure());
   auto replies = RunOnce(commands, deadline);
   if (replies.ok()) {
     breaker_.Answered();
   } else if (!absl::IsDeadlineExceeded(replies.status()) ||
              given >= kFairTime) {
+    NoteFailure(replies.status());
     breaker_.KeptSilent(SteadyNow());
   }
   return replies;
@@ -72,11 +72,21 @@ absl::Status RedisNode::Connect(SteadyTime deadline) {
 
 absl::StatusOr<RedisNode::Connection> RedisNode::Open(SteadyTime deadline) {
   const std::string where = absl::StrCat("redis ", place_.Text());
-  const auto address = resolver_.Resolve(place_, deadline);
-  if (!address.ok()) return Annotate(address.status(), where);
-  auto opened = RedisConnection::Open(place_, *address, options_, deadline);
+  const auto addresses = resolver_.Resolve(place_, deadline);
+  if (!addresses.ok()) return Annotate(addresses.status(), where);
+  auto opened = RedisConnection::Open(place_, *addresses, options_, deadline);
   if (!opened.ok()) return Annotate(opened.status(), where);
   return opened;
+}
+
+absl::Status RedisNode::LastFailure() {
+  MutexLock lock(&mu_);
+  return last_failure_;
+}
+
+void RedisNode::NoteFailure(const absl::Status& failure) {
+  MutexLock lock(&mu_);
+  last_failure_ = failure;
 }
 
 bool RedisNode::HasIdle(size_t due) {

@@ -44,6 +44,8 @@ class RedisNode {
       absl::Span<const std::string> commands, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Connection> Open(SteadyTime deadline);
+  absl::Status LastFailure() ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteFailure(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mu_);
   bool HasIdle(size_t due) ABSL_LOCKS_EXCLUDED(mu_);
   Connection TakeIdle() ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(Connection connection) ABSL_LOCKS_EXCLUDED(mu_);
@@ -54,6 +56,7 @@ class RedisNode {
   CircuitBreaker breaker_;
   Mutex mu_;
   std::vector<Connection> idle_ ABSL_GUARDED_BY(mu_);
+  absl::Status last_failure_ ABSL_GUARDED_BY(mu_);  // what began a pause
 };
 
 }  // namespace kiln

@@ -287,7 +287,12 @@ TEST_F(RedisTest, AServerThatIsGoneAndComesBack) {
   redis.Kill();
   const FarName name = Entry("key", "entry");
   EXPECT_EQ(ReasonOf(store.Get(name, Soon()).status()), ErrorReason::kStorage);
-  EXPECT_TRUE(store.WasLeftAlone(store.Get(name, Soon()).status()));
+  const absl::Status paused = store.Get(name, Soon()).status();
+  EXPECT_TRUE(store.WasLeftAlone(paused));
+  EXPECT_EQ(paused.message(),
+            absl::StrCat("redis ", redis.place().Text(), ": connect to ",
+                         redis.place().Text(),
+                         ": Connection refused; left alone for 1s"));
   redis.Restart();
   const SteadyTime patience = Soon();
   while (store.WasLeftAlone(store.Get(name, Soon()).status()))
