@@ -8,12 +8,14 @@
 #include "absl/strings/strip.h"
 #include "client/compile_client.h"
 #include "client/graph_builder.h"
+#include "compiler/toolchain/nvrtc_toolchain.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/status.h"
 #include "server/daemon.h"
 #include "server/worker_pool.h"
 #include "tests/support/daemon_stubs.h"
+#include "tests/support/nvrtc_of_tests.h"
 #include "tests/support/test_daemon.h"
 
 namespace kiln {
@@ -36,6 +38,8 @@ void UseRealWorker(Config& config) {
   config.worker_program =
       absl::StrCat(getenv("TEST_SRCDIR"), "/kiln/compiler/kiln-worker");
   config.worker_count = 1;
+  if (const char* folders = getenv("KILN_CUDA_LIBRARY_PATH"))
+    config.worker_env = {absl::StrCat("KILN_CUDA_LIBRARY_PATH=", folders)};
 }
 
 wire::CompileRequest RequestOf(const GraphBuilder& g) {
@@ -205,6 +209,10 @@ TEST(Tuning, AClientThatWantsItHasTheGraphMeasuredFirst) {
 
 // No GPU here, or one that is not of that kind: the compile goes on.
 TEST(Tuning, WhatCannotBeMeasuredFailsNoCompile) {
+  KILN_LEAVE_WITHOUT_NVRTC(
+      MakeNvrtcToolchain({.library_dirs = NvrtcFoldersOfTests()})
+          ->Version()
+          .status());
   TestDaemon d(UseRealWorker);
   const auto client = CompileClient::Connect({.socket = d.config().socket});
   ASSERT_TRUE(client.ok()) << client.status();

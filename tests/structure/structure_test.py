@@ -19,9 +19,9 @@ def tree():
     """Paths of all files of the project, sorted."""
     found = []
     for folder, folders, files in os.walk(ROOT):
-        # bazel-* are links into the output tree; build/ is made.
+        # bazel-* are links into the output tree; build/ is made, and so is the user's venv/.
         folders[:] = sorted(
-            f for f in folders if not f.startswith((".", "bazel-")) and f != "build"
+            f for f in folders if not f.startswith((".", "bazel-")) and f not in ("build", "venv")
         )
         for file in files:
             found.append(os.path.relpath(os.path.join(folder, file), ROOT))
