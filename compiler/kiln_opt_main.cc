@@ -132,8 +132,9 @@ absl::StatusOr<Config> ReadFlags(int argc, char** argv) {
     } else if (arg == "--help") {
       config.help = true;
     } else if (absl::StartsWith(arg, "--")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("option ", arg, ": not known; --help lists them"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "option ", arg,
+          ": not known; --help lists them, values stand behind \"=\""));
     } else if (config.file.empty()) {
       config.file = std::string(arg);
     } else {

@@ -112,7 +112,11 @@ std::string AddedRefusal(const Contraction& c, const Target& target) {
 }
 
 absl::string_view LibraryOf(const Contraction& c, const Target& target) {
-  if (target.kind == TargetKind::kCpu) return "oneDNN";
+  if (target.kind == TargetKind::kCpu) {
+    const DType dtype = c.result().view.dtype;
+    return dtype == DType::kFloat32 || IsHalf(dtype) ? "oneDNN"
+                                                     : "the runtime's loops";
+  }
   return c.form == Contraction::Form::kProduct ? "cuBLASLt" : "cuDNN";
 }
 

@@ -313,3 +313,22 @@ def test_the_extension_refuses_what_is_no_tensor(item):
         _native.run(graphs[0], [torch.ones(2, dtype=torch.float64)], 0)
     with pytest.raises((kiln.KilnError, TypeError)):
         _native.run(graphs[0], [], 0)
+
+
+def test_a_trace_that_cannot_be_written_costs_no_compile(tmp_path):
+    (tmp_path / "file").touch()
+    folder, x = str(tmp_path / "file" / "traces"), torch.randn(5)
+    with pytest.warns(UserWarning, match=f"trace: '{folder}': no trace is written: Not a directory"):
+        with kiln.config.patch(trace=folder):
+            assert torch.equal(torch.compile(torch.cos, backend="kiln")(x), x.cos())
+            assert not kiln.explain(torch.cos, x).host_kernels
+
+
+def test_a_hook_that_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="register_launch_hooks: exit: found 6, expected a function"):
+        kiln.register_launch_hooks(None, 6)
+
+
+def test_bandwidth_of_what_is_not_compiled_says_so():
+    table = kiln.bandwidth(torch.sin, torch.randn(5))
+    assert not table.kernels and "no kernel of Kiln's ran" in str(table)

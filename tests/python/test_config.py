@@ -235,9 +235,16 @@ def test_an_option_is_not_deleted():
 
 def test_an_unknown_option_is_told_with_those_that_there_are():
     with pytest.raises(AttributeError) as unknown:
-        config.snapshot(foo=1)
+        config.snapshot({"foo": 1})
     offered = str(unknown.value).partition("expected one of ")[2].split(", ")
     assert offered == sorted(config.OPTIONS)
+
+
+@pytest.mark.parametrize("options", ["no_fusion", {5: 1}, [("no_fusion", True)]])
+def test_options_that_are_no_dict_of_names_are_told_so(options):
+    compiled = torch.compile(torch.sin, backend=kiln.backend.kiln, options=options)
+    with pytest.raises(Exception, match="kiln: options: found .*, expected a dict of names"):
+        compiled(torch.randn(3))
 
 
 def test_a_function_under_a_patch_is_compiled_with_it():

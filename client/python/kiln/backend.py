@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import fx
@@ -77,6 +77,14 @@ def _open_early(example_inputs: Sequence[object]) -> None:
             service.open_early(device)
 
 
+def _named(options: object) -> Mapping[str, object]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        raise TypeError(f"kiln: options: found {options!r}, expected a dict of names and values")
+    return options
+
+
 def kiln(
     module: fx.GraphModule,
     example_inputs: Sequence[object],
@@ -93,7 +101,7 @@ def kiln(
     mode = mode or "default"
     if mode not in MODES:
         raise ValueError(f"kiln: mode {mode!r}: there is no such mode; expected one of {', '.join(MODES)}")
-    values = config.snapshot(**{**MODES[mode], **(options or {})})
+    values = config.snapshot({**MODES[mode], **_named(options)})
     strict()  # a wrong word is told of now, not when a graph is refused
     if config.switched_on("KILN_DISABLE"):
         return module.forward

@@ -254,11 +254,11 @@ cpp_wrapper: bool
 trace: str
 
 
-def snapshot(**changes: object) -> dict[str, object]:
+def snapshot(changes: Mapping[str, object] | None = None) -> dict[str, object]:
     """All options as they are now, with `changes`, the ``options`` of a model."""
     with _lock:
         values = {name: value for layer in _layers for name, value in layer.items()}
-    for name, value in changes.items():
+    for name, value in (changes or {}).items():
         values[name] = _checked(name, value, "options: ")
     return values
 

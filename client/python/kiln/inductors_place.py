@@ -99,7 +99,7 @@ class _InPlace:
 
     def get_compiler_config(self) -> dict[str, object]:
         """As Dynamo saves it beside a compile."""
-        return config.snapshot(**self._options_now())
+        return config.snapshot(self._options_now())
 
     def reset(self) -> None:
         kiln.reset()

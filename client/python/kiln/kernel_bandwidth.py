@@ -45,6 +45,8 @@ class Bandwidth:
             for k in self.kernels
         ]
         lines.append(f"{'':8} {'':9} {'':9} {self.copy_gb_per_s:8.1f} {1:8.1%}  a copy")
+        if not self.kernels:
+            lines.append("no kernel of Kiln's ran: is it compiled with backend=\"kiln\"?")
         return "\n".join(lines)
 
 

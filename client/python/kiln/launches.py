@@ -161,6 +161,9 @@ def register_launch_hooks(enter: _Hook | None = None, exit: _Hook | None = None)
     raises ends the call that launched, when its kernels are launched; hooks that were told of the
     launch are told of its end all the same."""
     global _hooks
+    for name, hook in (("enter", enter), ("exit", exit)):
+        if hook is not None and not callable(hook):
+            raise TypeError(f"kiln.register_launch_hooks: {name}: found {hook!r}, expected a function")
     hooks = LaunchHooks(enter, exit)
     with _changing:
         _hooks = [*_hooks, hooks]

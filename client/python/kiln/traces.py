@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import _native
+from .telling import tell_once
 from .torch_inside import untraced
 
 _KEY = 6  # a text of a callable
@@ -33,9 +34,13 @@ def _events_of(row: int, callable_: object) -> list[dict[str, object]]:
 
 
 def _write(folder: str, name: str, text: str) -> None:
+    """A folder that cannot be written costs its traces, not the program."""
     path = Path(folder) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        tell_once(f"trace: {folder!r}: no trace is written: {error.strerror}")
 
 
 def traced(
