@@ -320,7 +320,7 @@ def test_a_trace_that_cannot_be_written_costs_no_compile(tmp_path):
     folder, x = str(tmp_path / "file" / "traces"), torch.randn(5)
     with pytest.warns(UserWarning, match=f"trace: '{folder}': no trace is written: Not a directory"):
         with kiln.config.patch(trace=folder):
-            assert torch.equal(torch.compile(torch.cos, backend="kiln")(x), x.cos())
+            torch.testing.assert_close(torch.compile(torch.cos, backend="kiln")(x), x.cos())
             assert not kiln.explain(torch.cos, x).host_kernels
 
 
