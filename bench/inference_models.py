@@ -112,9 +112,16 @@ def convolution_relu(tiny: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     return model, (torch.randn(4, channels, edge, edge),)
 
 
+def linear_of_doubles(tiny: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    rows, width = (16, 32) if tiny else (1024, 768)
+    model = nn.Linear(width, width, dtype=torch.float64)
+    return model.eval(), (torch.randn(rows, width, dtype=torch.float64),)
+
+
 MODELS = {
     "bert-base 8x128": bert,
     "resnet-50 4x224": resnet50,
     "linear + gelu 1024x768": linear_gelu,
     "conv 3x3 + relu 4x64x56": convolution_relu,
+    "linear of doubles 1024x768": linear_of_doubles,
 }
