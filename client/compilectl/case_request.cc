@@ -1,13 +1,33 @@
 #include "client/compilectl/case_request.h"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "client/compilectl/target_of.h"
 #include "proto/base/status.h"
 #include "proto/corpus/corpus_case.h"
 
 namespace kiln {
+
+namespace {
+
+// "a, b, c", and how many more there are.
+std::string NamesOf(const std::vector<CorpusCase>& cases) {
+  constexpr size_t kMost = 20;
+  const size_t told = std::min(cases.size(), kMost);
+  std::string names = absl::StrJoin(
+      absl::MakeConstSpan(cases).first(told), ", ",
+      [](std::string* out, const CorpusCase& one) { out->append(one.name); });
+  if (told < cases.size())
+    absl::StrAppend(&names, " and ", cases.size() - told, " more");
+  return names;
+}
+
+}  // namespace
 
 absl::StatusOr<wire::CompileRequest> RequestOf(const CaseOptions& options) {
   const size_t jsonl = options.subject.find(".jsonl");
@@ -36,9 +56,8 @@ absl::StatusOr<wire::CompileRequest> RequestOf(const CaseOptions& options) {
     return absl::NotFoundError(
         absl::StrCat(file, ": has no case, expected a line of JSON for each"));
   }
-  return absl::NotFoundError(absl::StrCat(file, ": found no case ", name,
-                                          " among ", cases.size(),
-                                          ", the first is ", cases[0].name));
+  return absl::NotFoundError(absl::StrCat(
+      file, ": has no case \"", name, "\", expected one of ", NamesOf(cases)));
 }
 
 }  // namespace kiln

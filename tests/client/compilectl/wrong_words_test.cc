@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/client/compilectl/relu_case.h"
 #include "tests/client/compilectl/run_compilectl.h"
 #include "tests/support/test_daemon.h"
 
@@ -36,6 +37,15 @@ TEST_F(WrongWords, AFileWithoutACaseIsNotExplained) {
   const ProgramRun run = Ask({"explain", empty});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_NE(run.err.find(empty + ": has no case"), std::string::npos)
+      << run.err;
+}
+
+TEST_F(WrongWords, ACaseThatIsNotThereIsToldWithThoseThatAre) {
+  const std::string file = WriteReluCase(testing::TempDir());
+  const ProgramRun run = Ask({"tune", file + ":relu"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(run.err.find(file + ": has no case \"relu\", expected one of r\n"),
+            std::string::npos)
       << run.err;
 }
 
