@@ -25,7 +25,7 @@ class Models:
         facts = {"mode": mode, "tensors": [0], "integers": list(integers), "static": list(static)}
         facts |= {"mutated": list(mutated), "names": ["weight"], "traces": ["where"]}
         facts |= {"output_traces": [None], "mutation_trace": ""}
-        given = Chooser(kiln.config.snapshot(cudagraphs=True, **options))._options
+        given = Chooser(kiln.config.snapshot({"cudagraphs": True, **options}))._options
         return GraphFunction(program, facts, 7, given)
 
     def call(self, function, *inputs):
