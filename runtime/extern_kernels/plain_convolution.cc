@@ -4,6 +4,7 @@
 #include "proto/base/status.h"
 #include "runtime/extern_kernels/matmul_finish.h"
 #include "runtime/extern_kernels/plain_kernels.h"
+#include "runtime/extern_kernels/tiled_convolution.h"
 
 namespace kiln {
 namespace {
@@ -234,10 +235,10 @@ class PlainConvolution final : public PreparedCall {
 
 absl::StatusOr<std::shared_ptr<const PreparedCall>> PreparePlainConvolution(
     const ConvolutionProblem& problem, ThreadPool& threads) {
-  if (problem.dtype == DType::kFloat32) {
-    return std::make_shared<PlainConvolution<float>>(problem, threads);
-  }
-  if (problem.dtype == DType::kFloat64) {
+  if (problem.dtype == DType::kFloat32 || problem.dtype == DType::kFloat64) {
+    if (auto tiled = PrepareTiledConvolution(problem, threads)) return tiled;
+    if (problem.dtype == DType::kFloat32)
+      return std::make_shared<PlainConvolution<float>>(problem, threads);
     return std::make_shared<PlainConvolution<double>>(problem, threads);
   }
   return MakeError(ErrorReason::kUnsupportedOp,
