@@ -3,11 +3,12 @@
 usage: ./kiln bench cpu_models [--models REGEX] [--backends eager,inductor,kiln] [--json FILE]
 
 BERT-base on 8 rows of 128 words, ResNet-50 on 4 images of 224 x 224, a linear of 1024 rows with its
-gelu and a 3 x 3 convolution of 4 images with its relu, all in float32, and a linear of 1024 rows in
-float64, with random weights. They are inputs of the compiled graph for Inductor and Kiln alike:
-neither may keep them in a layout of its own. A figure is the wall time of a whole compiled call
-under torch.no_grad in milliseconds on two threads: the median of 15 calls after 4 warm-ups. The
-backends are called in turns, so that other work on the machine slows all of them alike.
+gelu and a 3 x 3 convolution of 4 images with its relu, all in float32, and a linear of 1024 rows and
+a 3 x 3 convolution of 4 images in float64, with random weights. They are inputs of the compiled
+graph for Inductor and Kiln alike: neither may keep them in a layout of its own. A figure is the wall
+time of a whole compiled call under torch.no_grad in milliseconds on two threads: the median of 15
+calls after 4 warm-ups. The backends are called in turns, so that other work on the machine slows all
+of them alike.
 
 I/K is Inductor's time over Kiln's: above 1 Kiln is faster. Results are compared with eager mode's.
 The exit status is 1 when a result of Kiln is wrong or when Kiln fails on a model.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# CPU time of inference on two threads (BERT-base, ResNet-50, linear + gelu, conv + relu, a linear of doubles): Inductor's C++ and
-# Kiln, in turns.
+# CPU time of inference on two threads (BERT-base, ResNet-50, linear + gelu, conv + relu, a linear and a convolution of doubles):
+# Inductor's C++ and Kiln, in turns.
 #
 # usage: ./kiln bench cpu_models [--models REGEX] [--backends eager,inductor,kiln] [--repeats N] [--threads N] [--json FILE]
 # Needs torch, the wheel and g++: the python of KILN_PYTHON (default: build/torch-tests, which ./kiln test-torch makes; else

@@ -118,10 +118,17 @@ def linear_of_doubles(tiny: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     return model.eval(), (torch.randn(rows, width, dtype=torch.float64),)
 
 
+def convolution_of_doubles(tiny: bool) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    channels, edge = (8, 8) if tiny else (64, 28)
+    model = nn.Conv2d(channels, channels, 3, padding=1, dtype=torch.float64).eval()
+    return model, (torch.randn(4, channels, edge, edge, dtype=torch.float64),)
+
+
 MODELS = {
     "bert-base 8x128": bert,
     "resnet-50 4x224": resnet50,
     "linear + gelu 1024x768": linear_gelu,
     "conv 3x3 + relu 4x64x56": convolution_relu,
     "linear of doubles 1024x768": linear_of_doubles,
+    "conv 3x3 of doubles 4x64x28": convolution_of_doubles,
 }
