@@ -3,6 +3,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status.h"
+#include "proto/base/steady_time.h"
 
 namespace kiln {
 namespace {
@@ -11,13 +12,21 @@ constexpr absl::string_view kPauseMark = "kiln/far-pause";
 
 }  // namespace
 
-absl::Status LeftAlone(const absl::Status& failure) {
+absl::Status FarBreaker::MayAsk() {
+  if (breaker_.MayAsk(SteadyNow())) return absl::OkStatus();
+  MutexLock lock(&mu_);
   absl::Status status =
       MakeError(ErrorReason::kStorage,
-                absl::StrCat(failure.message(), "; left alone for ",
+                absl::StrCat(failure_.message(), "; left alone for ",
                              absl::FormatDuration(kFarPause)));
   status.SetPayload(kPauseMark, absl::Cord());
   return status;
+}
+
+void FarBreaker::KeptSilent(const absl::Status& failure) {
+  MutexLock lock(&mu_);
+  failure_ = failure;
+  breaker_.KeptSilent(SteadyNow());
 }
 
 bool IsPause(const absl::Status& status) {

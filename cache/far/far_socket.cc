@@ -85,7 +85,9 @@ absl::Status FarSocket::WaitFor(int events, SteadyTime deadline) const {
         .fd = fd_, .events = static_cast<short>(events), .revents = 0};
     const int ready = ppoll(&entry, 1, &wait, nullptr);
     if (ready > 0) return absl::OkStatus();
-    if (ready < 0 && errno != EINTR) return Broken(errno);
+    if (ready < 0 && errno != EINTR)
+      return MakeError(ErrorReason::kStorage,
+                       absl::StrCat("poll: ", strerror(errno)));
   }
 }
 

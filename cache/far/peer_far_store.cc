@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/entry_id.h"
-#include "cache/far/far_pause.h"
 #include "cache/far/far_record.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/base/grpc_deadline.h"
@@ -75,7 +74,6 @@ PeerFarStore::PeerFarStore(
     std::shared_ptr<grpc::ChannelCredentials> credentials)
     : options_(options),
       credentials_(std::move(credentials)),
-      breaker_(kFarPause),
       channel_(NewChannel()) {}
 
 std::shared_ptr<grpc::Channel> PeerFarStore::NewChannel() const {
@@ -95,10 +93,10 @@ absl::Status PeerFarStore::Call(Method method, const Request& request,
   const absl::Duration given = TimeLeft(deadline);
   if (given == absl::ZeroDuration())
     return absl::DeadlineExceededError("peer: no time left to ask");
+  RETURN_IF_ERROR(breaker_.MayAsk());
   std::shared_ptr<grpc::Channel> channel;
   {
     MutexLock lock(&mu_);
-    if (!breaker_.MayAsk(SteadyNow())) return LeftAlone(last_failure_);
     channel = channel_;
   }
   const auto stub = wire::CacheService::NewStub(channel);
@@ -115,7 +113,7 @@ absl::Status PeerFarStore::Judge(const std::shared_ptr<grpc::Channel>& channel,
   if (code == grpc::StatusCode::DEADLINE_EXCEEDED) {
     const absl::Status late = absl::DeadlineExceededError(
         absl::StrCat(where, "no answer within ", absl::FormatDuration(given)));
-    if (given >= kFairTime) BeginPause(late);
+    if (given >= kFairTime) breaker_.KeptSilent(late);
     // Of a connection that is there and silent nothing more is hoped.
     if (channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY) {
       MutexLock lock(&mu_);
@@ -126,7 +124,7 @@ absl::Status PeerFarStore::Judge(const std::shared_ptr<grpc::Channel>& channel,
   const absl::Status failure =
       MakeError(ReasonFor(code), absl::StrCat(where, status.error_message()));
   if (code == grpc::StatusCode::UNAVAILABLE) {
-    BeginPause(failure);
+    breaker_.KeptSilent(failure);
     return failure;
   }
   breaker_.Answered();
@@ -134,12 +132,6 @@ absl::Status PeerFarStore::Judge(const std::shared_ptr<grpc::Channel>& channel,
   if (code == grpc::StatusCode::NOT_FOUND)
     return absl::NotFoundError("not in the peer's cache");
   return failure;
-}
-
-void PeerFarStore::BeginPause(const absl::Status& failure) {
-  MutexLock lock(&mu_);
-  last_failure_ = failure;
-  breaker_.KeptSilent(SteadyNow());
 }
 
 absl::StatusOr<std::vector<FarHint>> PeerFarStore::Hints(const Digest& key,

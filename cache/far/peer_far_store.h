@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "cache/far/far_pause.h"
 #include "cache/far/far_store.h"
-#include "proto/base/circuit_breaker.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
 #include "proto/rpc/daemon_tls.h"
@@ -64,14 +64,12 @@ class PeerFarStore final : public FarStore {
   absl::Status Judge(const std::shared_ptr<grpc::Channel>& channel,
                      const grpc::Status& status, absl::Duration given)
       ABSL_LOCKS_EXCLUDED(mu_);
-  void BeginPause(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mu_);
   std::shared_ptr<grpc::Channel> NewChannel() const;
 
   const Options options_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
-  CircuitBreaker breaker_;
+  FarBreaker breaker_;
   Mutex mu_;
-  absl::Status last_failure_ ABSL_GUARDED_BY(mu_);  // what began a pause
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);
 };
 

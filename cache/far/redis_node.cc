@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cache/far/far_pause.h"
 #include "proto/base/status.h"
 
 namespace kiln {
@@ -18,24 +17,20 @@ constexpr size_t kReadyIdle = 2;
 
 RedisNode::RedisNode(HostPort place, const RedisOptions& options,
                      HostResolver& resolver)
-    : place_(std::move(place)),
-      options_(options),
-      resolver_(resolver),
-      breaker_(kFarPause) {}
+    : place_(std::move(place)), options_(options), resolver_(resolver) {}
 
 absl::StatusOr<std::vector<RespValue>> RedisNode::Run(
     absl::Span<const std::string> commands, SteadyTime deadline) {
   const absl::Duration given = TimeLeft(deadline);
   if (given == absl::ZeroDuration())
     return absl::DeadlineExceededError("redis: no time left to ask");
-  if (!breaker_.MayAsk(SteadyNow())) return LeftAlone(LastFailure());
+  RETURN_IF_ERROR(breaker_.MayAsk());
   auto replies = RunOnce(commands, deadline);
   if (replies.ok()) {
     breaker_.Answered();
   } else if (!absl::IsDeadlineExceeded(replies.status()) ||
              given >= kFairTime) {
-    NoteFailure(replies.status());
-    breaker_.KeptSilent(SteadyNow());
+    breaker_.KeptSilent(replies.status());
   }
   return replies;
 }
@@ -77,16 +72,6 @@ absl::StatusOr<RedisNode::Connection> RedisNode::Open(SteadyTime deadline) {
   auto opened = RedisConnection::Open(place_, *addresses, options_, deadline);
   if (!opened.ok()) return Annotate(opened.status(), where);
   return opened;
-}
-
-absl::Status RedisNode::LastFailure() {
-  MutexLock lock(&mu_);
-  return last_failure_;
-}
-
-void RedisNode::NoteFailure(const absl::Status& failure) {
-  MutexLock lock(&mu_);
-  last_failure_ = failure;
 }
 
 bool RedisNode::HasIdle(size_t due) {

@@ -8,9 +8,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "cache/far/far_pause.h"
 #include "cache/far/host_resolver.h"
 #include "cache/far/redis_connection.h"
-#include "proto/base/circuit_breaker.h"
 #include "proto/base/mutex.h"
 #include "proto/base/steady_time.h"
 
@@ -44,8 +44,6 @@ class RedisNode {
       absl::Span<const std::string> commands, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Connection> Open(SteadyTime deadline);
-  absl::Status LastFailure() ABSL_LOCKS_EXCLUDED(mu_);
-  void NoteFailure(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mu_);
   bool HasIdle(size_t due) ABSL_LOCKS_EXCLUDED(mu_);
   Connection TakeIdle() ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(Connection connection) ABSL_LOCKS_EXCLUDED(mu_);
@@ -53,10 +51,9 @@ class RedisNode {
   const HostPort place_;
   const RedisOptions& options_;
   HostResolver& resolver_;
-  CircuitBreaker breaker_;
+  FarBreaker breaker_;
   Mutex mu_;
   std::vector<Connection> idle_ ABSL_GUARDED_BY(mu_);
-  absl::Status last_failure_ ABSL_GUARDED_BY(mu_);  // what began a pause
 };
 
 }  // namespace kiln
