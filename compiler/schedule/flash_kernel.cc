@@ -29,22 +29,23 @@ struct Row {
   CudaFlash variant;
   When when = When::kAlways;
 };
-constexpr Row kForwardRows[] = {{96, {4, 2, 64}},
+constexpr Row kForwardRows[] = {{64, {4, 2, 64}},
+                                {96, {4, 2, 32, 1, 1}},
                                 {128, {4, 2, 32}},
+                                {192, {4, 1, 32, 1, 1}, When::kCausalDrops},
                                 {192, {4, 1, 32}, When::kCausal},
+                                {192, {8, 1, 64, 1, 1}},
                                 {256, {8, 1, 64}}};
-constexpr Row kQueryGradRows[] = {{64, {4, 2, 32}, When::kDrops},
-                                  {64, {4, 2, 64}},
+constexpr Row kQueryGradRows[] = {{64, {4, 2, 32, 1, 1}},
                                   {128, {4, 2, 32}},
                                   {192, {8, 1, 64}},
                                   {256, {8, 1, 32}}};
 constexpr Row kKeyGradsRows[] = {{64, {4, 1, 64}, When::kCausalDrops},
                                  {64, {4, 2, 32}},
-                                 {96, {4, 1, 64}},
+                                 {96, {4, 1, 32, 1, 1}},
                                  {128, {4, 1, 32}, When::kDrops},
                                  {128, {4, 1, 64}},
-                                 {192, {8, 2, 64, 4}, When::kCausal},
-                                 {192, {8, 1, 32}},
+                                 {192, {4, 1, 32}},
                                  {256, {8, 2, 64, 4}}};
 
 absl::Span<const Row> RowsOf(Part part) {
