@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,7 +16,7 @@
 #include "compiler/loop/index_expr.h"
 #include "compiler/loop/loop_transforms.h"
 #include "compiler/loop/store_axes.h"
-#include "compiler/schedule/dependencies.h"
+#include "compiler/schedule/buffer_uses.h"
 #include "compiler/schedule/fusion_rules.h"
 #include "compiler/schedule/fusion_unit.h"
 #include "compiler/schedule/hint_bytes.h"
@@ -29,17 +28,6 @@ namespace {
 
 // The factor by which prices of nests may be wrong before the nests are fused.
 constexpr double kErrorOfPrices = 1.1;
-
-// The accesses to a buffer.
-struct BufferUses {
-  int writers = 0;
-  int loads = 0;                 // load nodes in nests
-  bool as_memory = false;        // a library call, a fill or an output uses it
-  int64_t most_points_hint = 0;  // points of the largest nest that reads it
-  absl::InlinedVector<size_t, 2> reader_steps;  // nests only, in order
-  absl::InlinedVector<size_t, 1> writer_steps;
-  size_t first_step = 0, last_step = 0;  // that touch it
-};
 
 // The nest that replaces loads of a buffer, or null.
 using ProducerOf = absl::FunctionRef<const LoopNest*(BufferId)>;
@@ -67,15 +55,13 @@ class Inliner {
         options_(options),
         limits_(options.limits),
         pricer_(program, target, options.kernels),
-        uses_(program.buffers.size()),
+        uses_(CountUses(program)),
         reader_ns_(program.steps.size(), -1),
-        touched_(program.buffers.size()),
         producers_(program.buffers.size()) {}
 
   std::vector<StayedProducer> Run();
 
  private:
-  void CountUses();
   InlineVerdict Judge(const LoopNest& nest, size_t step);
   // Additional bytes of temporaries that are live at once if the nest of step `step` is
   // inlined.
@@ -89,6 +75,11 @@ class Inliner {
   double PriceJoined(const LoopNest& first, const LoopNest& second,
                      const LoopNest& known);
   void NoteStayed(const LoopNest& nest, size_t step, InlineVerdict verdict);
+  // `whole`, the nest of `step` with its producers, stays: `verdict` says why. `widening`
+  // is the same nest without them. If each of its readers may widen by itself, the
+  // producer stays in its place, whose values are fewer bytes.
+  void StoreNarrow(LoopNest widening, size_t step, LoopNest& whole,
+                   InlineVerdict& verdict);
   // The nest with the loads of inlined buffers replaced.
   LoopNest InlineInto(LoopNest nest);
   // The buffers of the producers that are inlined into `nest`, and of those that are
@@ -109,56 +100,11 @@ class Inliner {
   NestPricer pricer_;
   std::vector<BufferUses> uses_;
   std::vector<double> reader_ns_;    // by step: price; negative: not known yet
-  std::vector<bool> touched_;        // by buffer: whether a step has touched it
   std::vector<Producer> producers_;  // by buffer
   std::vector<std::optional<LoopStep>> steps_;  // that remain
   std::vector<BufferId> taken_;                 // inlined into the current nest
   std::vector<std::pair<size_t, StayedProducer>> stayed_;  // with their steps
 };
-
-void Inliner::CountUses() {
-  const auto memory = [&](const View& view) {
-    uses_[view.buffer].as_memory = true;
-  };
-  for (size_t s = 0; s < program_.steps.size(); ++s) {
-    const LoopStep& step = program_.steps[s];
-    VisitStepBuffers(step, [&](BufferId b, bool) {
-      if (!touched_[b]) uses_[b].first_step = s;
-      touched_[b] = true;
-      uses_[b].last_step = s;
-    });
-    if (const auto* nest = std::get_if<LoopNest>(&step)) {
-      const int64_t points = program_.shapes.Hint(PointCount(*nest));
-      for (const ScalarNode& node : nest->body) {
-        if (node.op != ScalarOp::kLoad) continue;
-        BufferUses& uses = uses_[node.buffer];
-        ++uses.loads;
-        if (uses.reader_steps.empty() || uses.reader_steps.back() != s)
-          uses.reader_steps.push_back(s);
-        uses.most_points_hint = std::max(uses.most_points_hint, points);
-      }
-      for (const Store& store : nest->stores) {
-        ++uses_[store.buffer].writers;
-        uses_[store.buffer].writer_steps.push_back(s);
-      }
-    } else if (const auto* sums = std::get_if<Contraction>(&step)) {
-      VisitReads(*sums, memory, [&](const ScalarNode& load) {
-        uses_[load.buffer].as_memory = true;
-      });
-      memory(sums->result().view);
-    } else if (const auto* attention = std::get_if<Attention>(&step)) {
-      VisitArrays(*attention, [&](const View& view, bool) { memory(view); });
-    } else if (const auto* order = std::get_if<RowOrder>(&step)) {
-      for (const View* view : {&order->x, &order->values, &order->places})
-        memory(*view);
-    } else {
-      uses_[std::get<Fill>(step).buffer].as_memory = true;
-    }
-  }
-  for (const ProgramOutput& output : program_.outputs) {
-    if (const auto* view = std::get_if<View>(&output.what)) memory(*view);
-  }
-}
 
 // Whether computing the nest where it is read costs next to nothing: it has no loads and
 // no costly operations.
@@ -167,6 +113,17 @@ bool IsFree(const LoopNest& nest) {
                       [](const ScalarNode& node) {
                         return node.op == ScalarOp::kLoad || IsCostly(node.op);
                       });
+}
+
+// The buffer whose values the nest gives in a wider type, if it does nothing else.
+std::optional<BufferId> WidenedBy(const LoopNest& nest) {
+  if (nest.body.size() != 2) return std::nullopt;
+  const ScalarNode &load = nest.body[0], &cast = nest.body[1];
+  if (load.op != ScalarOp::kLoad || cast.op != ScalarOp::kCast ||
+      SizeInBytes(cast.dtype) <= SizeInBytes(load.dtype)) {
+    return std::nullopt;
+  }
+  return load.buffer;
 }
 
 InlineVerdict Inliner::Judge(const LoopNest& nest, size_t step) {
@@ -363,6 +320,26 @@ void Inliner::NoteStayed(const LoopNest& nest, size_t step,
                       std::move(verdict.detail)}});
 }
 
+void Inliner::StoreNarrow(LoopNest widening, size_t step, LoopNest& whole,
+                          InlineVerdict& verdict) {
+  Producer& producer = producers_[*WidenedBy(widening)];
+  BufferUses& narrow = uses_[*WidenedBy(widening)];
+  if (!producer.inlined || narrow.loads != 1) return;
+  InlineVerdict alone = Judge(widening, step);
+  if (alone.because != StayedBecause::kInlined) return;
+  const BufferUses& wide = uses_[widening.stores[0].buffer];
+  narrow.loads = wide.loads;
+  narrow.reader_steps = wide.reader_steps;
+  narrow.last_step = wide.last_step;
+  narrow.most_points_hint = wide.most_points_hint;
+  NoteStayed(producer.nest, producer.step, std::move(verdict));
+  producer.inlined = false;
+  steps_[producer.step] = std::move(producer.nest);
+  taken_.clear();
+  whole = std::move(widening);
+  verdict = std::move(alone);
+}
+
 ScalarId Inliner::ReplaceLoad(const LoopNest& producer, const ScalarNode& load,
                               absl::Span<const SymExpr> extents,
                               BodyBuilder& body) const {
@@ -449,7 +426,6 @@ LoopNest Inliner::InlineInto(LoopNest nest) {
 }
 
 std::vector<StayedProducer> Inliner::Run() {
-  CountUses();
   steps_.resize(program_.steps.size());
   for (size_t s = 0; s < program_.steps.size(); ++s) {
     auto* nest = std::get_if<LoopNest>(&program_.steps[s]);
@@ -458,8 +434,14 @@ std::vector<StayedProducer> Inliner::Run() {
       continue;
     }
     const int loops = IsFree(*nest) ? 0 : nest->loops();
+    std::optional<LoopNest> widening;
+    if (WidenedBy(*nest).has_value()) widening = *nest;
     LoopNest whole = InlineInto(std::move(*nest));
     InlineVerdict verdict = Judge(whole, s);
+    if (widening.has_value() && !taken_.empty() &&
+        verdict.because != StayedBecause::kInlined) {
+      StoreNarrow(*std::move(widening), s, whole, verdict);
+    }
     if (verdict.because == StayedBecause::kInlined) {
       const BufferId buffer = whole.stores[0].buffer;
       taken_.insert(std::lower_bound(taken_.begin(), taken_.end(), buffer),
