@@ -30,6 +30,9 @@ UnreadCalls::~UnreadCalls() {
 
 void UnreadCalls::HearReset(const Write& write) {
   at_socket_.HearReset(write.context_.peer());
+  // gRPC ends the call behind this, by atomics of its own; the lock says so to all that
+  // read this program alone, as ThreadSanitizer does.
+  MutexLock lock(&mu_);
 }
 
 void UnreadCalls::Begin(Write& write) {

@@ -46,7 +46,7 @@ class UnreadCalls {
   };
 
   // Its call was ended by the caller. The network's door hears of that by itself.
-  void HearReset(const Write& write);
+  void HearReset(const Write& write) ABSL_LOCKS_EXCLUDED(mu_);
   void Begin(Write& write) ABSL_LOCKS_EXCLUDED(mu_);
   void End(Write& write) ABSL_LOCKS_EXCLUDED(mu_);
   // The same, when gRPC is done with the call: nobody uses its context when this

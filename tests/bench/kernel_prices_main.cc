@@ -16,11 +16,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -238,6 +240,13 @@ int Main(int argc, char** argv) {
     return 2;
   }
   options.out = names[0];
+  std::error_code error;
+  std::filesystem::create_directories(options.out, error);
+  if (error) {
+    std::fprintf(stderr, "kernel_prices: %s: %s\n", options.out.c_str(),
+                 error.message().c_str());
+    return 1;
+  }
   options.files.assign(names.begin() + 1, names.end());
   return Run(options);
 }
