@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -219,16 +220,22 @@ TEST(UnreadAtTheSocket, AnAdminHasItsShareOfTheAnswersBytes) {
 
 TEST_P(UnreadAtADoor, WhoResetsCallsWithoutEndIsEnded) {
   Start([](Config&) {});
+  constexpr size_t kBatchBytes = 8 << 10;
   const int64_t refused = d_->count(Count::kPeersRefused);
   const int fd = Connect();
   std::string bytes = Http2Start();
   for (uint32_t call = 0; d_->count(Count::kPeersRefused) == refused;) {
-    for (const uint32_t end = call + 50; call < end; ++call)
+    if (bytes.size() < kBatchBytes) {
       bytes += ResetCall(call % 2 == 0 ? kLookup : kCompile, call);
+      ++call;
+      continue;
+    }
     // It fails once the daemon has ended the connection, which it then counts.
-    send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    bytes.clear();
-    // What the daemon says is taken: it has no other reason to end anything.
+    const ssize_t sent =
+        send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    bytes.erase(0, std::max<ssize_t>(sent, 0));
+    // What the daemon says is taken, also while it reads nothing: it has no other
+    // reason to end anything.
     char said[4096];
     while (recv(fd, said, sizeof(said), MSG_DONTWAIT) > 0) {
     }
