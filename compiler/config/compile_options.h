@@ -53,9 +53,6 @@ struct ArtifactOptions {
   // Kernels of ours compute attention on CUDA where cuDNN could: for programs without
   // cuDNN.
   bool own_attention = false;
-  // No backward follows the graph, nor a second run of it that has one: nothing draws
-  // the dropout of its attention again.
-  bool never_differentiated = false;
 };
 
 // What cannot reach an artifact's bytes.

@@ -60,7 +60,6 @@ absl::StatusOr<CompileOptions> CompileOptionsFromWire(
   options.artifact.can_inplace_pad_graph_input =
       from.can_inplace_pad_graph_input();
   options.artifact.own_attention = from.own_attention();
-  options.artifact.never_differentiated = from.never_differentiated();
   options.diagnostic.dump_passes = wire.diagnostic().dump_passes();
   options.diagnostic.verify_passes = wire.diagnostic().verify_passes();
   return options;

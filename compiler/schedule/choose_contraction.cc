@@ -236,17 +236,6 @@ void Note(const DecidedChoice& decided, LoopProgram& program, Contraction& c) {
   absl::StrAppend(&c.tuned, c.tuned.empty() ? "" : "; ", decided.note);
 }
 
-// Whether the forward of ours draws dropout faster than cuDNN's: 0.75 to 0.88 of its
-// time for heads of 64 on an H100 (bench/records/h100_contractions.md), more than it for
-// wider ones. With a backward ours takes longer, and both have to draw alike.
-bool DrawsFaster(const Attention& a) {
-  constexpr int64_t kWidest = 64;
-  return a.dropout > 0 && !a.backward && a.window == 0 &&
-         !a.arrays[Attention::kBias].has_value() &&
-         a.extents[Attention::kE].constant() <= kWidest &&
-         a.extents[Attention::kV].constant() <= kWidest;
-}
-
 }  // namespace
 
 ContractionChoice ChooseContraction(const Contraction& c,
@@ -260,9 +249,10 @@ ContractionChoice ChooseContraction(const Contraction& c,
     bool found = false;
     if (CheaperLoops(c, buffers, shapes, target, options, found).has_value())
       return {ComputedBy::kLoops, "own loops, a window for each channel"};
-    return {ComputedBy::kLibrary,
-            absl::StrCat(library, found ? ": loops of ours would take longer"
-                                        : ": loops of ours do not compute it")};
+    return {
+        ComputedBy::kLibrary,
+        absl::StrCat(library, found ? ": loops of ours would take longer"
+                                    : ": loops of ours do not compute it")};
   }
   Bound bound = BoundOf(c, target);
   if (taken && !bound.by_memory &&
@@ -305,10 +295,6 @@ ContractionChoice ChooseAttentionStep(const Attention& attention,
     return {ComputedBy::kFlash, "own flash, as the options ask"};
   if (by_cudnn && attention.causal == Attention::Causal::kBottomRight)
     return {ComputedBy::kFlash, "own flash, cuDNN has no bottom-right mask"};
-  if (by_cudnn && options.never_differentiated && DrawsFaster(attention)) {
-    return {ComputedBy::kFlash,
-            "own flash, draws dropout faster, and no backward must draw alike"};
-  }
   return {ComputedBy::kLibrary, std::move(choice.ground)};
 }
 

@@ -324,7 +324,13 @@ void Inliner::StoreNarrow(LoopNest widening, size_t step, LoopNest& whole,
                           InlineVerdict& verdict) {
   Producer& producer = producers_[*WidenedBy(widening)];
   BufferUses& narrow = uses_[*WidenedBy(widening)];
-  if (!producer.inlined || narrow.loads != 1) return;
+  const auto points = [&](const LoopNest& nest) {
+    return program_.shapes.Hint(PointCount(nest));
+  };
+  if (!producer.inlined || narrow.loads != 1 ||
+      points(producer.nest) > points(widening)) {
+    return;
+  }
   InlineVerdict alone = Judge(widening, step);
   if (alone.because != StayedBecause::kInlined) return;
   const BufferUses& wide = uses_[widening.stores[0].buffer];
@@ -332,6 +338,8 @@ void Inliner::StoreNarrow(LoopNest widening, size_t step, LoopNest& whole,
   narrow.reader_steps = wide.reader_steps;
   narrow.last_step = wide.last_step;
   narrow.most_points_hint = wide.most_points_hint;
+  absl::StrAppend(&verdict.detail, ", read through ",
+                  absl::StrJoin(widening.origins, "+"));
   NoteStayed(producer.nest, producer.step, std::move(verdict));
   producer.inlined = false;
   steps_[producer.step] = std::move(producer.nest);

@@ -58,6 +58,8 @@ struct StayedProducer {
 
 // Inlines producers: replaces reads of a pointwise nest's result by its expression, and
 // drops the nest. Only nests may read the result, at any index, masked or not.
+// Where a cast to a wider type alone reads a producer and would have to stay with it, the
+// producer stays, whose values are narrower, and the cast is inlined into its readers.
 //
 // A value that is read once is always inlined: that saves its memory and repeats no work.
 // If a value would be computed several times (it has several readers, or is read at more

@@ -35,7 +35,6 @@ from .partition import cut
 from .random_seeds import draw_from_seeds
 from .rare_collections import collect_rarely
 from .recompiles import note_dynamo
-from .redrawn_masks import keeps_no_states
 from .refused_graph import ground_of, run_in_pytorch
 from .torch_inside import hold_device_guard, writes_inputs
 
@@ -146,9 +145,6 @@ def _aot(
 ) -> Callable[..., object]:
     """Compiles `called`: Dynamo's graph `module`, or what calls it with inputs of its lists."""
     chooser = Chooser(values)
-    # Without gradients a backward may still follow: a checkpoint that is re-entered computes all
-    # again with them, and must draw the same dropout.
-    in_grad_mode = torch.is_grad_enabled()
 
     def compile_graph(kind: str) -> Callable[..., CompiledGraph]:
         def compile_(module: fx.GraphModule, example_inputs: Sequence[object]) -> CompiledGraph:
@@ -160,8 +156,7 @@ def _aot(
             compute_float_scalars(module)
             name = f"{kind}_{next(_numbers)}"
             choice = chooser.choose(module, kind)
-            alone = is_inference and in_grad_mode and keeps_no_states(module.graph)
-            graph = CompiledGraph(module, name, values, is_inference, choice, alone)
+            graph = CompiledGraph(module, name, values, is_inference, choice)
             graph.unkept = shares and writes_inputs()
             return graph
 

@@ -39,7 +39,6 @@ from .words import Unsupported, words_of
 
 _SERVED_FROM_CACHE, _SERVED_FROM_COMPILE = 1, 2
 _COUNTERS, _DAEMON, _MEASURED = 3, 4, 7  # texts of a callable
-_NEVER_DIFFERENTIATED = 27  # of kiln.wire.ArtifactOptions
 # What a compile may end with without being a mistake of ours.
 REFUSALS = (_native.Error, Unsupported, LookupError, OSError, ImportError, ValueError)
 
@@ -80,10 +79,9 @@ def _shape_env_of(module: fx.GraphModule) -> object | None:
     return None
 
 
-def wire_options(options: dict[str, object], never_differentiated: bool = False) -> bytes:
+def wire_options(options: dict[str, object]) -> bytes:
     """A kiln.wire.CompileOptions: the options, and PyTorch's switches that change results."""
-    fields = wire.uint(_NEVER_DIFFERENTIATED, 1) if never_differentiated else b""
-    fields += b"".join(wire.uint(field, int(on)) for field, on in switches().items())
+    fields = b"".join(wire.uint(field, int(on)) for field, on in switches().items())
     for name, option in OPTIONS.items():
         value = options[name]
         if option.field == 0:
@@ -142,7 +140,6 @@ class CompiledGraph(_native.Called, OutputCode):
         options: dict[str, object],
         is_inference: bool = False,
         choice: Choice | None = None,
-        never_differentiated: bool = False,
     ) -> None:
         super().__init__()
         # Of the instance: Dynamo's wrappers copy an instance's attributes, not its class's.
@@ -157,7 +154,7 @@ class CompiledGraph(_native.Called, OutputCode):
         self.refusal: str | None = None
         self.unkept = False  # whether a cache may not keep it (aot_cache.py)
         self.device = device_of(module.graph)
-        self.options = wire_options(options, never_differentiated)
+        self.options = wire_options(options)
         self.choice = choice
         self.trace = options["trace"]
         self.pads_inputs = options[PADS_INPUTS]
@@ -165,7 +162,7 @@ class CompiledGraph(_native.Called, OutputCode):
         own = options["kernel_backend"]
         self.kernel_backend = None if own == config.kernel_backend else own
         self._names = options["descriptive_names"]
-        self._within = wire_options({**options, PADS_INPUTS: False}, never_differentiated)
+        self._within = wire_options({**options, PADS_INPUTS: False})
         self._random_on_host = bool(options["fallback_random"])
         self._is_inference = is_inference
         self._shape_env = _shape_env_of(module)

@@ -61,7 +61,6 @@ _ALL = (
     ),
 )
 _OF_BACKWARD = {halves.backward: halves for halves in _ALL}
-_FORWARDS = frozenset(halves.forward for halves in _ALL)
 
 _UNIMPLEMENTED = 12  # proto/base/status.h
 _LOST = (
@@ -73,16 +72,6 @@ _CURE = "compile with options={'fallback_random': True}, which leaves both to Py
 
 class MaskLost(Exception):
     """PyTorch is to run the backward of an attention whose mask Kiln drew."""
-
-
-def keeps_no_states(graph: fx.Graph) -> bool:
-    """Whether each attention's result alone is read, and nothing that a backward would need."""
-    return all(
-        user.target is operator.getitem and (user.args[1] == 0 or not user.users)
-        for node in graph.nodes
-        if node.target in _FORWARDS
-        for user in node.users
-    )
 
 
 def _argument(name: str, place: int, args: Sequence, kwargs: Mapping) -> object:

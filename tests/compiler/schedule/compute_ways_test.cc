@@ -260,26 +260,5 @@ TEST(ComputeWays, AttentionThatMustStayAsItIsHasNoKey) {
   EXPECT_EQ(key_of(biased, Env()), "");
 }
 
-// On an H100 ours draws the dropout of such a forward faster, and its backward slower.
-TEST(ComputeWays, AForwardThatNothingDifferentiatesMayDrawByItself) {
-  const auto kernels_of = [](absl::string_view width, absl::string_view dropout,
-                             const PassEnv& env) {
-    const std::string size = absl::StrCat("[2, 4, 96, ", width, "] align 16");
-    return CountOf<FlashKernel>(PlanWith(
-        absl::StrCat("graph @g() on cuda(%q: bf16", size, ") -> (%o) {\n",
-                     "  %o, %l, %2, %3, %4, %5, %s, %f, %8 = "
-                     "_scaled_dot_product_cudnn_attention(%q, %q, %q, none, "
-                     "false, ",
-                     dropout, ", true)\n}\n"),
-        env));
-  };
-  PassEnv env = Env();
-  EXPECT_EQ(kernels_of("64", "0.1", env), 0);
-  env.options.artifact.never_differentiated = true;
-  EXPECT_EQ(kernels_of("64", "0.1", env), 1);
-  EXPECT_EQ(kernels_of("64", "0.0", env), 0);
-  EXPECT_EQ(kernels_of("96", "0.1", env), 0);
-}
-
 }  // namespace
 }  // namespace kiln
