@@ -15,7 +15,8 @@ With --two-gpus a GPT-2 of 6 layers, 8 x 1024 tokens a GPU, one process a GPU:
 
 Milliseconds: the median of N steps, each waited for, and how long the GPU idles in a step by the profiler (which
 has calls take longer: so it is the median step less the time in which a kernel or copy runs). MiB: what the
-whole device has in use, libraries and contexts among it. Then each figure of Kiln's beside the peer's: of
+whole device has in use, libraries and contexts among it; what PyTorch's allocator holds of that; and what of
+this was in use at most in a step. Then each figure of Kiln's beside the peer's: of
 times the better of eager mode and Inductor, of memory Inductor.
 """
 
@@ -65,6 +66,7 @@ def figures_of(step: Callable[[], object], steps: int) -> dict[str, float]:
     for _ in range(4):
         step()
     torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
     times = []
     for _ in range(steps):
         begun = time.perf_counter()
@@ -78,6 +80,8 @@ def figures_of(step: Callable[[], object], steps: int) -> dict[str, float]:
         "least_ms": 1e3 * min(times),
         "idle_ms": max(0.0, median - busy_ms(step, 5)),
         "used_mib": (total - free) / 2**20,
+        "held_mib": torch.cuda.memory_reserved() / 2**20,
+        "peak_mib": torch.cuda.max_memory_allocated() / 2**20,
     }
 
 
