@@ -322,22 +322,18 @@ void Inliner::NoteStayed(const LoopNest& nest, size_t step,
 
 void Inliner::StoreNarrow(LoopNest widening, size_t step, LoopNest& whole,
                           InlineVerdict& verdict) {
-  Producer& producer = producers_[*WidenedBy(widening)];
-  BufferUses& narrow = uses_[*WidenedBy(widening)];
+  const BufferId narrow = widening.body[0].buffer;
+  Producer& producer = producers_[narrow];
   const auto points = [&](const LoopNest& nest) {
     return program_.shapes.Hint(PointCount(nest));
   };
-  if (!producer.inlined || narrow.loads != 1 ||
+  if (!producer.inlined || uses_[narrow].loads != 1 ||
       points(producer.nest) > points(widening)) {
     return;
   }
   InlineVerdict alone = Judge(widening, step);
   if (alone.because != StayedBecause::kInlined) return;
-  const BufferUses& wide = uses_[widening.stores[0].buffer];
-  narrow.loads = wide.loads;
-  narrow.reader_steps = wide.reader_steps;
-  narrow.last_step = wide.last_step;
-  narrow.most_points_hint = wide.most_points_hint;
+  uses_[narrow].last_step = uses_[widening.stores[0].buffer].last_step;
   absl::StrAppend(&verdict.detail, ", read through ",
                   absl::StrJoin(widening.origins, "+"));
   NoteStayed(producer.nest, producer.step, std::move(verdict));
@@ -443,13 +439,12 @@ std::vector<StayedProducer> Inliner::Run() {
     }
     const int loops = IsFree(*nest) ? 0 : nest->loops();
     std::optional<LoopNest> widening;
-    if (WidenedBy(*nest).has_value()) widening = *nest;
+    const std::optional<BufferId> narrow = WidenedBy(*nest);
+    if (narrow.has_value() && producers_[*narrow].inlined) widening = *nest;
     LoopNest whole = InlineInto(std::move(*nest));
     InlineVerdict verdict = Judge(whole, s);
-    if (widening.has_value() && !taken_.empty() &&
-        verdict.because != StayedBecause::kInlined) {
+    if (widening.has_value() && verdict.because != StayedBecause::kInlined)
       StoreNarrow(*std::move(widening), s, whole, verdict);
-    }
     if (verdict.because == StayedBecause::kInlined) {
       const BufferId buffer = whole.stores[0].buffer;
       taken_.insert(std::lower_bound(taken_.begin(), taken_.end(), buffer),

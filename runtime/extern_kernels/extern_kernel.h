@@ -176,6 +176,12 @@ struct ConvolutionProblem {
   bool operator==(const ConvolutionProblem&) const = default;
 };
 
+// How many places an image, a window or a result has: its extents' product.
+inline int64_t PlacesOf(
+    const int64_t (&extents)[ConvolutionProblem::kMaxSpatial]) {
+  return extents[0] * extents[1] * extents[2];
+}
+
 // Operands of a convolution, by ExternBuffers' numbers.
 inline constexpr int kImageOperand = 0;
 inline constexpr int kWeightsOperand = 1;

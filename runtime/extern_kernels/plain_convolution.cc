@@ -31,10 +31,6 @@ void ForEachPlace(const int64_t* extents, const Visit& visit) {
   }
 }
 
-int64_t Count(const int64_t* extents) {
-  return extents[0] * extents[1] * extents[2];
-}
-
 // Of a place in a dense box.
 int64_t PlaceIn(const int64_t* extents, const int64_t* place) {
   return (place[0] * extents[1] + place[1]) * extents[2] + place[2];
@@ -165,7 +161,7 @@ class PlainConvolution final : public PreparedCall {
   void ResultPlane(const Work& work, int64_t n, int64_t k) const {
     const int64_t first = k / GroupResults() * GroupChannels();
     std::vector<double> sums(
-        Count(p_.result),
+        PlacesOf(p_.result),
         p_.has_bias ? double{work.bias[k * p_.bias_stride]} : 0);
     for (int64_t c = 0; c < GroupChannels(); ++c) {
       ForEachPlace(p_.window, [&](const int64_t* tap) {
@@ -190,7 +186,7 @@ class PlainConvolution final : public PreparedCall {
     const int64_t first = channel / GroupChannels() * GroupResults();
     const int64_t c = channel % GroupChannels();
     std::vector<double> sums(
-        Count(p_.image),
+        PlacesOf(p_.image),
         p_.has_bias ? double{work.bias[channel * p_.bias_stride]} : 0);
     for (int64_t k = first; k < first + GroupResults(); ++k) {
       ForEachPlace(p_.window, [&](const int64_t* tap) {

@@ -13,10 +13,6 @@ constexpr int kSpatial = ConvolutionProblem::kMaxSpatial;
 constexpr int64_t kFewRows = 4;
 using Wanted = ConvolutionProblem::Wanted;
 
-int64_t Count(const int64_t* extents) {
-  return extents[0] * extents[1] * extents[2];
-}
-
 // What a column or a step of the product adds to the place that is read of the tensor
 // that is gathered, and to its address.
 struct Point {
@@ -139,7 +135,7 @@ class TiledConvolution final : public PreparedCall {
         gathered_(GatheredOf(problem)),
         product_(SizesOf(problem), threads.threads()) {
     const bool image = p_.wanted == Wanted::kImage;
-    const int64_t taps = Count(p_.window);
+    const int64_t taps = PlacesOf(p_.window);
     const int64_t channels = image ? Results() : Channels();
     for (int64_t index = 0; index < channels * taps; ++index) {
       const Point tap = PlaceOf(p_.window, index % taps);
@@ -158,12 +154,13 @@ class TiledConvolution final : public PreparedCall {
   static ProductSizes SizesOf(const ConvolutionProblem& p) {
     const int64_t channels = p.image_channels / p.groups;
     const int64_t results = p.result_channels / p.groups;
-    const int64_t taps = Count(p.window), places = Count(p.result);
+    const int64_t taps = PlacesOf(p.window), places = PlacesOf(p.result);
     switch (p.wanted) {
       case Wanted::kResult:
         return {p.batch * p.groups, results, places, channels * taps};
       case Wanted::kImage:
-        return {p.batch * p.groups, channels, Count(p.image), results * taps};
+        return {p.batch * p.groups, channels, PlacesOf(p.image),
+                results * taps};
       case Wanted::kWeights:
         return {p.groups, results, channels * taps, p.batch * places};
     }
@@ -258,7 +255,7 @@ class TiledConvolution final : public PreparedCall {
                    part.first * across + c.taps_[step].weight;
             break;
           case Wanted::kWeights: {
-            const int64_t places = Count(p.result);
+            const int64_t places = PlacesOf(p.result);
             across = p.result_strides[1];
             from = result + step / places * p.result_strides[0] +
                    (results + part.first) * across + c.ResultAt(step % places);
@@ -289,7 +286,7 @@ class TiledConvolution final : public PreparedCall {
         case Wanted::kImage:
           return c.taps_[index].read;
         case Wanted::kWeights: {
-          const int64_t places = Count(p.result);
+          const int64_t places = PlacesOf(p.result);
           Point place = c.WindowAt(index % places);
           place.offset += index / places * p.image_strides[0];
           return place;

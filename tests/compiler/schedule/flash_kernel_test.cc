@@ -90,6 +90,12 @@ TEST(FlashKernel, IsMappedByItsHeadsByCausalAndByDropout) {
   forward.attention.dropout = 0.1;
   EXPECT_EQ(words(forward, hopper),
             "cuda flash warps 4 tiles 1 columns 32 sides 1 held 1");
+  FlashKernel queries = KernelOf(Part::kQueryGrad, 64, 64);
+  EXPECT_EQ(words(queries, hopper),
+            "cuda flash warps 4 tiles 2 columns 32 sides 1 held 1");
+  queries.attention.dropout = 0.1;
+  EXPECT_EQ(words(queries, hopper),
+            "cuda flash warps 4 tiles 2 columns 32 sides 1 held 1");
   FlashKernel keys = KernelOf(Part::kKeyGrads, 64, 64);
   EXPECT_EQ(words(keys, hopper),
             "cuda flash warps 4 tiles 2 columns 32 sides 1 held 0");
