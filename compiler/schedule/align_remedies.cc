@@ -17,6 +17,13 @@ namespace {
 // 0.96 ms aligned and 6.6 ms otherwise, the gradients 0.8 ms and 4.3 to 4.5 ms.
 constexpr double kPeakFraction = 0.7;     // of an aligned product
 constexpr double kUnalignedSlowdown = 6;  // of an unaligned product
+// An unaligned kernel moves an element at a time: half types take so many times as long
+// as memory. Source: on an H200 products of bf16 took 4.2 (4096 x 4097 x 32, 30 us) to 5.7
+// times (4096 x 4097 x 64, 41 us); 64 of 1024 x 1021 x 64 took 148 us.
+constexpr double kUnalignedBytesSlowdown = 5;
+// Of the memory's speed, that of a copy to or from odd rows. Source: on an H200, 37 us for
+// a result of 8192 x 4093 in bf16.
+constexpr double kCopyFraction = 0.76;
 constexpr double kWorthwhileFraction = 0.9;
 // Of each step that a remedy adds, beside its work: a copy or a library's product. An
 // estimate, above the launch of a kernel of ours (kLaunchNs in nest_price.h).
@@ -95,18 +102,28 @@ class RemedyFinder {
     return static_cast<double>(HintBytes(view, program_.shapes));
   }
 
-  double TimeOf(const Contraction& c, double slower) const {
-    double per_ns = ProductsPerCycle(target_) * target_.multiprocessors *
-                    target_.cycles_per_ns * kPeakFraction;
-    if (c.result().view.dtype == DType::kFloat32) per_ns /= 2;
+  double TimeToCompute(const Contraction& c) const {
+    const double per_ns = ProductsPerCycle(target_) * target_.multiprocessors *
+                          target_.cycles_per_ns * kPeakFraction;
+    const bool wide = c.result().view.dtype == DType::kFloat32;
+    return ProductsOf(c) / per_ns * (wide ? 2 : 1);
+  }
+  double TimeOfOperands(const Contraction& c) const {
     double bytes = 0;
     for (const ContractionOperand& operand : c.operands)
       bytes += BytesOf(operand.view);
-    return std::max(ProductsOf(c) / per_ns * slower,
-                    bytes / target_.memory_bytes_per_ns);
+    return bytes / target_.memory_bytes_per_ns;
+  }
+  double TimeOf(const Contraction& c) const {
+    return std::max(TimeToCompute(c), TimeOfOperands(c));
+  }
+  double TimeUnaligned(const Contraction& c) const {
+    const double moves = TimeOfOperands(c) * kUnalignedBytesSlowdown;
+    return std::max(TimeToCompute(c) * kUnalignedSlowdown,
+                    IsHalf(c.result().view.dtype) ? moves : moves / 2);
   }
   double TimeToMove(double bytes) const {
-    return kAddedStepNs + bytes / target_.memory_bytes_per_ns;
+    return kAddedStepNs + bytes / (kCopyFraction * target_.memory_bytes_per_ns);
   }
 
   std::optional<AlignRemedy> Worthwhile(const Contraction& c, Odd odd) const {
@@ -115,8 +132,7 @@ class RemedyFinder {
     std::optional<AlignRemedy> parts = Interleaved(c, *remedy);
     if (parts.has_value() && parts->costs < remedy->costs)
       remedy = std::move(parts);
-    if (TimeOf(c, 1) + remedy->costs >
-        kWorthwhileFraction * TimeOf(c, kUnalignedSlowdown))
+    if (TimeOf(c) + remedy->costs > kWorthwhileFraction * TimeUnaligned(c))
       return std::nullopt;
     return remedy;
   }
@@ -150,7 +166,7 @@ class RemedyFinder {
     const auto sum = static_cast<uint32_t>(c.extents.size() - 1);
     AlignRemedy out;
     Contraction turned = c;
-    out.costs = -TimeOf(c, 1);
+    out.costs = -TimeOf(c);
     for (size_t place = 0; place < c.operands.size(); ++place) {
       if (remedy.stride[place].has_value()) return std::nullopt;
       if (place == c.written) {
@@ -174,12 +190,12 @@ class RemedyFinder {
     if (!parts.has_value()) return std::nullopt;
     for (const Contraction& part : parts->aligned) {
       if (!IsAligned(part, out.turned)) return std::nullopt;
-      out.costs += TimeOf(part, 1) + kAddedStepNs;
+      out.costs += TimeOf(part) + kAddedStepNs;
     }
     for (const Contraction& edge : parts->edges) {
       if (!PlaceOf(edge.result().view, program_).has_value())
         return std::nullopt;
-      out.costs += TimeOf(edge, 1) + kAddedStepNs +
+      out.costs += TimeOf(edge) + kAddedStepNs +
                    TimeToMove(2 * BytesOf(edge.result().view));
     }
     out.peeled.resize(c.extents.size());
@@ -292,7 +308,10 @@ class RemedyFinder {
     if (axis + 1 == c.extents.size()) bytes *= 2;  // written, then read
     Contraction peeled = c;
     peeled.extents[axis] = rest;
-    const double slow = rest > 1 ? TimeOf(peeled, kUnalignedSlowdown) : 0;
+    const double slow =
+        rest > 1 ? std::max(TimeToCompute(peeled) * kUnalignedSlowdown,
+                            TimeOfOperands(peeled))
+                 : 0;
     return std::max(slow, TimeToMove(bytes));
   }
 
