@@ -1,5 +1,6 @@
 #include "compiler/graph/attention_choice.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,11 +16,13 @@ constexpr int kComparedCapability = 90;
 constexpr int kOldestOfOwn = 80;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kWidest = 256;
-// Rows of scores that one block of our kernel has whole. Up to there it takes 0.44 to 1.05
-// of cuDNN's time forward and 0.5 to 0.9 with the gradients, for heads of 32, 64 and 128,
-// with and without dropout. Measured: bench/records/h100_contractions.md, "Short rows".
-constexpr int64_t kMostShort = 64;
-constexpr int64_t kMostShortWidth = 128;
+// Where our kernels take less time than cuDNN's, on an H200: bench/records/h100_contractions.md,
+// "Short rows and narrow heads". Up to so many queries and keys, which one block has, 0.44
+// to 1.05 of it forward and 0.5 to 0.9 with the gradients, for heads up to 128; with more
+// queries and heads up to 32, for which cuDNN computes 64 columns, 0.7 to 0.95.
+constexpr int64_t kFewRows = 64;
+constexpr int64_t kWidestOfFew = 128;
+constexpr int64_t kNarrow = 32;
 constexpr absl::string_view kOrigin = "attention";
 // 128 KiB, which a core's own cache holds. With fewer scores in all, a call of sgemm for
 // each head takes longer than its work, and products of all heads are up to 1.4 times as
@@ -69,12 +72,13 @@ AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
       !shapes.DecideLt(1, form.queries, kOrigin)) {
     return Own("cuDNN has no gradient of one query to one key");
   }
-  if (form.width.constant() <= kMostShortWidth &&
-      form.value_width.constant() <= kMostShortWidth &&
-      shapes.DecideLt(form.queries, kMostShort + 1, kOrigin) &&
-      shapes.DecideLt(form.keys, kMostShort + 1, kOrigin)) {
+  const int64_t widest =
+      std::max(form.width.constant(), form.value_width.constant());
+  if (widest > kWidestOfFew) return {AttentionBy::kLibrary, "cuDNN"};
+  const bool few_queries = shapes.DecideLt(form.queries, kFewRows + 1, kOrigin);
+  if (few_queries && shapes.DecideLt(form.keys, kFewRows + 1, kOrigin))
     return Own("few queries and keys");
-  }
+  if (!few_queries && widest <= kNarrow) return Own("narrow heads");
   return {AttentionBy::kLibrary, "cuDNN"};
 }
 

@@ -28,6 +28,7 @@ constexpr double kWorthwhileFraction = 0.9;
 // Of each step that a remedy adds, beside its work: a copy or a library's product. An
 // estimate, above the launch of a kernel of ours (kLaunchNs in nest_price.h).
 constexpr double kAddedStepNs = 4000;
+constexpr double kZerosNs = 2000;  // of zeros behind a factor's rows or columns
 // In shorter sums the rounding of the part that is summed separately may show in the
 // result.
 constexpr int64_t kLeastPeeledSum = 512;
@@ -287,7 +288,7 @@ class RemedyFinder {
                                     const AlignRemedy& remedy) const {
     const bool sums = axis + 1 == c.extents.size();
     if (!sums && Loads(c)) return std::nullopt;
-    double costs = sums ? 2 * kAddedStepNs : 0;  // for zeros in both factors
+    double costs = sums ? 2 * kZerosNs : 0;  // in both factors
     for (size_t place = 0; place < c.operands.size(); ++place) {
       const ContractionOperand& operand = c.operands[place];
       if (!IsAlong(operand, axis)) continue;
@@ -308,11 +309,7 @@ class RemedyFinder {
     if (axis + 1 == c.extents.size()) bytes *= 2;  // written, then read
     Contraction peeled = c;
     peeled.extents[axis] = rest;
-    const double slow =
-        rest > 1 ? std::max(TimeToCompute(peeled) * kUnalignedSlowdown,
-                            TimeOfOperands(peeled))
-                 : 0;
-    return std::max(slow, TimeToMove(bytes));
+    return std::max(rest > 1 ? TimeUnaligned(peeled) : 0, TimeToMove(bytes));
   }
 
   // Whether the library can add a matrix to the product: it has no other epilogue.
