@@ -74,7 +74,9 @@ AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
   }
   const int64_t widest =
       std::max(form.width.constant(), form.value_width.constant());
-  if (widest > kWidestOfFew) return {AttentionBy::kLibrary, "cuDNN"};
+  // A bias may leave a row nothing to see: that is what cuDNN makes of it, as in eager mode.
+  if (form.has_bias || widest > kWidestOfFew)
+    return {AttentionBy::kLibrary, "cuDNN"};
   const bool few_queries = shapes.DecideLt(form.queries, kFewRows + 1, kOrigin);
   if (few_queries && shapes.DecideLt(form.keys, kFewRows + 1, kOrigin))
     return Own("few queries and keys");

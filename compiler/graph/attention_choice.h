@@ -22,6 +22,7 @@ struct AttentionForm {
   SymExpr batch, heads, key_heads, queries, keys, width, value_width;
   double dropout = 0;
   bool causal = false;
+  bool has_bias = false;
 };
 
 enum class AttentionBy : uint8_t {

@@ -202,7 +202,8 @@ AttentionForm FormOf(const Attention& a) {
           a.extents[Attention::kE],
           a.extents[Attention::kV],
           a.dropout,
-          a.causal != Attention::Causal::kNone};
+          a.causal != Attention::Causal::kNone,
+          a.arrays[Attention::kBias].has_value()};
 }
 
 std::string LineOf(const Attention& a, std::string ground,

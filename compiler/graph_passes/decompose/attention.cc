@@ -159,7 +159,7 @@ Attended Attend(Decomposition& d, const Dialect& dialect,
           e.Add(top, e.Log(sum))};
 }
 
-AttentionForm FormOf(Decomposition& d) {
+AttentionForm FormOf(Decomposition& d, const Dialect& dialect) {
   const TensorMeta& q = d.e.meta(d.Tensor("query"));
   const TensorMeta& k = d.e.meta(d.Tensor("key"));
   const TensorMeta& v = d.e.meta(d.Tensor("value"));
@@ -172,10 +172,11 @@ AttentionForm FormOf(Decomposition& d) {
           q.sizes[3],
           v.sizes[3],
           d.Float("dropout_p"),
-          d.Bool("is_causal")};
+          d.Bool("is_causal"),
+          HasMask(d, dialect)};
 }
 
-AttentionChoice ChoiceOf(Decomposition& d) {
+AttentionChoice ChoiceOf(Decomposition& d, const Dialect& dialect) {
   for (const absl::string_view name : {"query", "key", "value"}) {
     if (d.e.meta(d.Tensor(name)).rank() != 4) {
       return {AttentionBy::kParts, "in parts, an operand is not of rank 4",
@@ -183,7 +184,7 @@ AttentionChoice ChoiceOf(Decomposition& d) {
     }
   }
   AttentionChoice choice =
-      ChooseAttention(FormOf(d), d.e.graph().shapes, d.target());
+      ChooseAttention(FormOf(d, dialect), d.e.graph().shapes, d.target());
   if (choice.by != AttentionBy::kParts && !FixedScale(d).has_value()) {
     return {AttentionBy::kParts, "in parts, a scale that changes",
             "a scale that changes"};
@@ -193,21 +194,21 @@ AttentionChoice ChoiceOf(Decomposition& d) {
 
 // Whether the node becomes a step. One that can be taken apart and is leaves a line
 // that says why.
-bool IsWhole(Decomposition& d) {
-  const AttentionChoice choice = ChoiceOf(d);
+bool IsWhole(Decomposition& d, const Dialect& dialect) {
+  const AttentionChoice choice = ChoiceOf(d, dialect);
   const bool has_kernel = choice.by != AttentionBy::kParts;
   if (!Unfit(d).empty()) return has_kernel;
   std::string ground = choice.ground;
   if (has_kernel) {
     const std::string faster =
-        FasterInParts(FormOf(d), d.e.graph().shapes, d.target());
+        FasterInParts(FormOf(d, dialect), d.e.graph().shapes, d.target());
     if (faster.empty()) return true;
     ground = absl::StrCat("in parts, ", faster);
   }
   d.e.graph().taken_apart.push_back(ExplainAttention(
       absl::StrCat(d.Has("grad_out") ? "attention_backward " : "attention ",
                    PacketName(d.op().name)),
-      FormOf(d), ground, d.target()));
+      FormOf(d, dialect), ground, d.target()));
   return false;
 }
 
@@ -287,7 +288,7 @@ Parts AttendBackwardWhole(Decomposition& d, const Dialect& dialect,
 }
 
 Parts FlashForCpu(Decomposition& d) {
-  if (IsWhole(d)) {
+  if (IsWhole(d, kFlashForCpu)) {
     const Attended a = AttendWhole(d, kFlashForCpu, kNoDraw);
     return {a.output, d.e.Squeeze(a.logsumexp, {3})};
   }
@@ -306,7 +307,7 @@ Draw NewDraw(Decomposition& d) {
 }
 
 Parts Cudnn(Decomposition& d) {
-  const bool whole = IsWhole(d);
+  const bool whole = IsWhole(d, kCudnn);
   if (!whole && !Unfit(d).empty()) return d.Unsupported(Unfit(d));
   const Draw draw = NewDraw(d);
   const Attended a =
@@ -348,7 +349,7 @@ Parts FlashForCpuBackward(Decomposition& d) {
       d.e.dtype(d.Tensor("logsumexp")) != DType::kFloat64) {
     return d.Unsupported("an f64 query whose logsumexp is traced as f32");
   }
-  if (IsWhole(d))
+  if (IsWhole(d, kFlashForCpu))
     return AttendBackwardWhole(d, kFlashForCpu, d.Tensor("logsumexp"), kNoDraw);
   if (!Unfit(d).empty()) return d.Unsupported(Unfit(d));
   return AttendBackward(d, kFlashForCpu,
@@ -356,7 +357,7 @@ Parts FlashForCpuBackward(Decomposition& d) {
 }
 
 Parts CudnnBackward(Decomposition& d) {
-  if (IsWhole(d)) {
+  if (IsWhole(d, kCudnn)) {
     return AttendBackwardWhole(
         d, kCudnn, d.e.Squeeze(d.Tensor("logsumexp"), {3}),
         {d.Tensor("philox_seed"), d.Tensor("philox_offset")});
@@ -372,7 +373,7 @@ Parts CudnnBackward(Decomposition& d) {
 std::string LeftToPyTorch(Decomposition& d, const Dialect& dialect) {
   if (d.Float("dropout_p") != 0 && HasMask(d, dialect))
     return "dropout under attn_bias";
-  return ChoiceOf(d).lack;
+  return ChoiceOf(d, dialect).lack;
 }
 
 // Its causal mask ends with the last query and the last key.
