@@ -17,8 +17,8 @@ from torch import fx
 from torch._guards import detect_fake_mode
 
 from .fx_export import value_of
-from .joint_nodes import call
-from .steps import device_of, mutates, tensors_in
+from .joint_nodes import call, mutates
+from .steps import device_of, tensors_in
 
 _SLOT = 16  # bytes: what a graph's input is aligned to
 

@@ -12,7 +12,8 @@ import torch
 from torch import fx
 
 from .fx_export import is_symbolic, value_of
-from .steps import mutates, tensors_in
+from .joint_nodes import mutates
+from .steps import tensors_in
 
 MODES = ("inference", "forward", "backward")  # by number, KilnGraphMode
 

@@ -24,9 +24,9 @@ from torch import fx
 from .cpu_scalars import SCALARS_TO
 from .fx_export import Segment, atoms_in, is_random, is_symbolic, value_of
 from .graph_facts import is_masked_put, is_unsafe, operator_of, trace_of
-from .joint_nodes import storages
+from .joint_nodes import mutates, storages
 from .recipe import HostRecipe, Item, KilnRecipe, Place, Recipe, Sized, Source, items_of, with_drops
-from .steps import HostStep, Plan, mutates, tensors_in
+from .steps import HostStep, Plan, tensors_in
 from .symbols import atoms_of
 
 _log = logging.getLogger("kiln")

@@ -7,8 +7,8 @@
 An operator that Kiln does not compile is a *host kernel*: it is called in its place, on the
 tensors that the Kiln segments around it give and take. Nodes are put into as few segments as their
 dependencies allow: levels alternate, even ones Kiln's, odd ones PyTorch's, and each node stands on
-the lowest level that its inputs let it; a view of an input on that of what reads it. So the cut is
-linear in the graph, and operators on unrelated paths share a level.
+the lowest level that its inputs let it, or on a higher one of Kiln's where that saves memory
+(sink_values.py). So operators on unrelated paths share a level.
 
 What is decided here: who runs a node. PyTorch does what the wire cannot say (_refusal: no ATen
 operator, sizes found in data, another device, an integer that may be negative), what the service
@@ -26,17 +26,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
-from .fx_export import (
-    Segment,
-    atoms_in,
-    check_tensor,
-    is_assertion,
-    is_random,
-    is_symbolic,
-    value_of,
-)
-from .joint_nodes import is_view
+from .fx_export import Segment, atoms_in, check_tensor, is_assertion, is_random, value_of
+from .joint_nodes import is_size, is_view, mutates
 from .result_views import set_apart
+from .sink_values import sink_values
 from .symbols import bounds_of
 from .words import Unsupported
 
@@ -178,7 +171,7 @@ class _Planner:
         for node in self._graph.nodes:
             if node.op != "call_function":
                 continue
-            if _is_size(node):
+            if is_size(node):
                 # No step computes it, and yet what it is made of may be found in data.
                 self._least[node] = self._after(node.all_input_nodes)
                 continue
@@ -187,7 +180,7 @@ class _Planner:
             self._level[node] = level
             self._least[node] = (level + host, level + 1 - host)
             levels.setdefault(level, []).append(node)
-        self._lower_views(levels)
+        sink_values(levels, self._order)
         plan = Plan(hosts=self.hosts)
         for level in sorted(level for level, nodes in levels.items() if nodes):
             if level % 2 == 1:
@@ -195,21 +188,6 @@ class _Planner:
             else:
                 plan.steps.append(self._segment(levels[level]))
         return plan
-
-    def _lower_views(self, levels: dict[int, list[fx.Node]]) -> None:
-        """Puts views of inputs that only later segments read, such as transposed weights, into the
-        first of these: no segment has to give a view of what it takes."""
-        for node in reversed(levels.get(0, [])):
-            if not _is_of_input(node) or not isinstance(value_of(node), torch.Tensor):
-                continue
-            reading = [self._level.get(user, 0) for user in node.users if not _is_size(user)]
-            first = min(reading, default=0)
-            if first > 0 and all(level % 2 == 0 for level in reading):
-                levels[0].remove(node)
-                levels[first].append(node)
-                self._level[node] = first
-        for nodes in levels.values():
-            nodes.sort(key=self._order.__getitem__)
 
     def _segment(self, nodes: list[fx.Node]) -> Segment:
         inside = set(nodes)
@@ -220,28 +198,11 @@ class _Planner:
                 if source not in inside and isinstance(value_of(source), torch.Tensor):
                     inputs[source] = None
             if isinstance(value_of(node), torch.Tensor) and not mutates(node):
-                if any(user not in inside and not _is_size(user) for user in node.users):
+                if any(user not in inside and not is_size(user) for user in node.users):
                     segment.outputs.append(node)
         # As the graph has them: a graph that is one segment then takes its inputs as they come.
         segment.inputs = sorted(inputs, key=self._order.__getitem__)
         return segment
-
-
-def mutates(node: fx.Node) -> bool:
-    """Whether a node writes to its first argument: what AOTAutograd leaves of mutated inputs."""
-    return node.target is torch.ops.aten.copy_.default
-
-
-def _is_of_input(node: fx.Node) -> bool:
-    """Whether a node is a view of an input, or of such a view."""
-    while is_view(node):
-        node = node.args[0]
-    return node.op in ("placeholder", "get_attr")
-
-
-def _is_size(node: fx.Node) -> bool:
-    """An integer made of sizes, which no step computes: its expression stands for it."""
-    return is_symbolic(node) and node.target is not torch.ops.aten._local_scalar_dense.default
 
 
 def make_plan(
