@@ -16,7 +16,7 @@ constexpr int kComparedCapability = 90;
 constexpr int kOldestOfOwn = 80;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kWidest = 256;
-// Where our kernels take less time than cuDNN's, on an H200: bench/records/h100_contractions.md,
+// Where our kernels take less time than cuDNN's, on an H200: bench/records/h200_contractions.md,
 // "Short rows and narrow heads". Up to so many queries and keys, which one block has, 0.44
 // to 1.05 of it forward and 0.5 to 0.9 with the gradients, for heads up to 128; with more
 // queries and heads up to 32, for which cuDNN computes 64 columns, 0.7 to 0.95.
