@@ -77,6 +77,7 @@ AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
   // A bias may leave a row nothing to see: that is what cuDNN makes of it, as in eager mode.
   if (form.has_bias || widest > kWidestOfFew)
     return {AttentionBy::kLibrary, "cuDNN"};
+  // With a guard, whatever the form of a size: a backward must decide as its forward did.
   const bool few_queries = shapes.DecideLt(form.queries, kFewRows + 1, kOrigin);
   if (few_queries && shapes.DecideLt(form.keys, kFewRows + 1, kOrigin))
     return Own("few queries and keys");
