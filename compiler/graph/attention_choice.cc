@@ -17,7 +17,7 @@ constexpr int kOldestOfOwn = 80;
 constexpr int64_t kWidthStep = 8;
 constexpr int64_t kWidest = 256;
 // Where our kernels take less time than cuDNN's, on an H200: bench/records/h200_contractions.md,
-// "Short rows and narrow heads". Up to so many queries and keys, which one block has, 0.44
+// "Short rows and narrow heads". Up to so many queries and keys, which one block has, 0.41
 // to 1.05 of it forward and 0.5 to 0.9 with the gradients, for heads up to 128; with more
 // queries and heads up to 32, for which cuDNN computes 64 columns, 0.7 to 0.95.
 constexpr int64_t kFewRows = 64;
@@ -51,6 +51,28 @@ AttentionChoice OnCpu(const AttentionForm& form) {
   return {AttentionBy::kLibrary, "own blocks"};
 }
 
+// Whose kernel is faster where cuDNN has one. Decided with guards, so that the backward
+// chooses what its forward chose.
+AttentionChoice Faster(const AttentionForm& form, ShapeEnv& shapes) {
+  const AttentionChoice cudnn = {AttentionBy::kLibrary, "cuDNN"};
+  const int64_t widest =
+      std::max(form.width.constant(), form.value_width.constant());
+  const bool narrow = widest <= kNarrow;
+  // A bias may leave a row nothing to see: that is what cuDNN makes of it, as in eager mode.
+  if (form.has_bias || widest > kWidestOfFew ||
+      (!narrow && shapes.KnownLt(kFewRows, form.queries))) {
+    return cudnn;
+  }
+  const bool few_keys = shapes.DecideLt(form.keys, kFewRows + 1, kOrigin);
+  if (!few_keys && !narrow) return cudnn;
+  const bool few_queries = shapes.DecideLt(form.queries, kFewRows + 1, kOrigin);
+  AttentionChoice own = cudnn;
+  if (few_queries && few_keys) own = Own("few queries and keys");
+  if (!few_queries && narrow) own = Own("narrow heads");
+  own.by_sizes = own.by == AttentionBy::kOwn;
+  return own;
+}
+
 AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
                        const Target& target) {
   if (!IsHalf(form.dtype))
@@ -72,17 +94,7 @@ AttentionChoice OnCuda(const AttentionForm& form, ShapeEnv& shapes,
       !shapes.DecideLt(1, form.queries, kOrigin)) {
     return Own("cuDNN has no gradient of one query to one key");
   }
-  const int64_t widest =
-      std::max(form.width.constant(), form.value_width.constant());
-  // A bias may leave a row nothing to see: that is what cuDNN makes of it, as in eager mode.
-  if (form.has_bias || widest > kWidestOfFew)
-    return {AttentionBy::kLibrary, "cuDNN"};
-  // With a guard, whatever the form of a size: a backward must decide as its forward did.
-  const bool few_queries = shapes.DecideLt(form.queries, kFewRows + 1, kOrigin);
-  if (few_queries && shapes.DecideLt(form.keys, kFewRows + 1, kOrigin))
-    return Own("few queries and keys");
-  if (!few_queries && widest <= kNarrow) return Own("narrow heads");
-  return {AttentionBy::kLibrary, "cuDNN"};
+  return Faster(form, shapes);
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ struct AttentionChoice {
   std::string ground;
   // Of parts, why no kernel has it: "no kernel has f32".
   std::string lack = "";
+  // Of kOwn: cuDNN has it too, and ours is faster at these sizes.
+  bool by_sizes = false;
 };
 
 // Sizes that are not known are decided by their hints, with a guard.

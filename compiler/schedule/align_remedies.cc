@@ -9,6 +9,7 @@
 #include "compiler/schedule/hint_bytes.h"
 #include "compiler/schedule/interleave_rows.h"
 #include "compiler/schedule/pad_rows.h"
+#include "compiler/schedule/split_contraction.h"
 
 namespace kiln {
 namespace {
@@ -307,9 +308,8 @@ class RemedyFinder {
         bytes += BytesOf(operand.view);
     }
     if (axis + 1 == c.extents.size()) bytes *= 2;  // written, then read
-    Contraction peeled = c;
-    peeled.extents[axis] = rest;
-    return std::max(rest > 1 ? TimeUnaligned(peeled) : 0, TimeToMove(bytes));
+    const Contraction peeled = PartOf(c, axis, {.count = rest});
+    return TimeToMove(bytes) + (rest > 1 ? TimeUnaligned(peeled) : 0);
   }
 
   // Whether the library can add a matrix to the product: it has no other epilogue.

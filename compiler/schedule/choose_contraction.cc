@@ -206,6 +206,19 @@ AttentionForm FormOf(const Attention& a) {
           a.arrays[Attention::kBias].has_value()};
 }
 
+// The choice between parts and a step is made (graph/attention_choice.h), and its guards
+// are taken: here the sizes decide as they did there. Of a step that a client wrote
+// itself no guard was taken: unknown sizes are cuDNN's.
+AttentionChoice AttentionChoiceOf(const Attention& attention,
+                                  const ShapeEnv& shapes,
+                                  const Target& target) {
+  ShapeEnv decided = shapes;
+  AttentionChoice choice = ChooseAttention(FormOf(attention), decided, target);
+  if (choice.by_sizes && decided.guards().size() > shapes.guards().size())
+    return {AttentionBy::kLibrary, "cuDNN"};
+  return choice;
+}
+
 std::string LineOf(const Attention& a, std::string ground,
                    const Target& target) {
   if (a.arrays[Attention::kBias].has_value())
@@ -250,10 +263,9 @@ ContractionChoice ChooseContraction(const Contraction& c,
     bool found = false;
     if (CheaperLoops(c, buffers, shapes, target, options, found).has_value())
       return {ComputedBy::kLoops, "own loops, a window for each channel"};
-    return {
-        ComputedBy::kLibrary,
-        absl::StrCat(library, found ? ": loops of ours would take longer"
-                                    : ": loops of ours do not compute it")};
+    return {ComputedBy::kLibrary,
+            absl::StrCat(library, found ? ": loops of ours would take longer"
+                                        : ": loops of ours do not compute it")};
   }
   Bound bound = BoundOf(c, target);
   if (taken && !bound.by_memory &&
@@ -274,21 +286,18 @@ ContractionChoice ChooseContraction(const Contraction& c,
 
 bool IsForCudnn(const Attention& attention, const ShapeEnv& shapes,
                 const Target& target) {
-  ShapeEnv decided = shapes;
   return target.kind == TargetKind::kCuda &&
-         ChooseAttention(FormOf(attention), decided, target).by ==
+         AttentionChoiceOf(attention, shapes, target).by ==
              AttentionBy::kLibrary;
 }
 
-// The choice between parts and a step is made (graph/attention_choice.h), and its
-// guards are taken: here the sizes decide as they did there. A step that a client
-// wrote itself may be one that nobody computes: the library is left to say so.
+// A step that a client wrote itself may be one that nobody computes: the library is
+// left to say so.
 ContractionChoice ChooseAttentionStep(const Attention& attention,
                                       const ShapeEnv& shapes,
                                       const Target& target,
                                       const ArtifactOptions& options) {
-  ShapeEnv decided = shapes;
-  AttentionChoice choice = ChooseAttention(FormOf(attention), decided, target);
+  AttentionChoice choice = AttentionChoiceOf(attention, shapes, target);
   if (choice.by == AttentionBy::kOwn)
     return {ComputedBy::kFlash, std::move(choice.ground)};
   const bool by_cudnn = IsForCudnn(attention, shapes, target);

@@ -17,9 +17,9 @@ struct Points {
   int64_t count = 0;
 };
 
-// The product that computes only `points` of the result's axis `axis`. It reads only
-// the matching part of its operands and of what its body loads. The factors must have no
-// prologue. Pure.
+// The product over `points` of the axis alone: these rows or columns of the result, or
+// these terms of its sums. It reads only the matching part of its operands and of what
+// its body loads. The factors must have no prologue. Pure.
 Contraction PartOf(const Contraction& product, size_t axis,
                    const Points& points);
 
