@@ -22,9 +22,9 @@ from torch import fx
 
 from .expressions import Plain, function_of, plain_expression
 from .fx_export import Exported, Segment, is_symbolic, value_of
-from .joint_nodes import is_view
+from .joint_nodes import is_view, mutates
 from .redrawn_masks import redrawn
-from .steps import HostStep, Plan, mutates
+from .steps import HostStep, Plan
 from .symbols import is_atom
 
 

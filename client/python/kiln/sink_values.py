@@ -3,12 +3,15 @@
 steps.py puts each node on the lowest level that its inputs let it. Of a backward with a host kernel
 in each layer the first segment would compute what all layers read of the forward's values, and hold
 it until they do. So a value goes to the level of its first reader, and with it all that is made for
-it alone, unless what these are made of would take as much memory until then.
+it alone, if what these are made of takes less memory until then. What reads a value that its segment
+computes stays with it, since they are one kernel. A view goes to the level on which all of its
+readers are, if its source takes no more than the view: no segment has to give a view of what it takes.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 import operator
 from collections import defaultdict
 from collections.abc import Iterator
@@ -17,7 +20,10 @@ import torch
 from torch import fx
 
 from .fx_export import is_random, value_of
-from .joint_nodes import is_size, is_view, mutates, storages
+from .joint_nodes import is_view, mutates, storages
+
+# Less is not worth another read of what a value is made of.
+_LEAST_SAVED = 2**20
 
 
 def sink_values(levels: dict[int, list[fx.Node]], order: dict[fx.Node, int]) -> None:
@@ -38,10 +44,22 @@ def _storage(node: fx.Node) -> int | None:
     return next(iter(storages([node])), None)
 
 
-def _bytes(node: fx.Node) -> int:
-    """Of the storage that a node's tensor is in, symbols at their hints."""
-    count = value_of(node).untyped_storage().nbytes()
-    return count if isinstance(count, int) else count.node.hint or 0
+def _hint(count: int | torch.SymInt) -> float | None:
+    """None of a number that is found in data."""
+    return count if isinstance(count, int) else count.node.hint
+
+
+def _bytes_of_storage(node: fx.Node) -> float:
+    count = _hint(value_of(node).untyped_storage().nbytes())
+    return math.inf if count is None else count
+
+
+def _bytes_given(node: fx.Node) -> float:
+    """What a segment holds that gives the node's tensor."""
+    value = value_of(node)
+    count = _hint(value.numel())
+    # A tensor that is stretched has more elements than memory.
+    return 0 if count is None else min(count * value.itemsize, _bytes_of_storage(node))
 
 
 class _Sinker:
@@ -50,24 +68,30 @@ class _Sinker:
         self._order = order
         self._segments = sorted(level for level, nodes in levels.items() if nodes and level % 2 == 0)
         self._written = {_storage(node.args[0]) for node in self.level if mutates(node)}
-        self._readers: dict[int, set[fx.Node]] = defaultdict(set)  # of storages
+        self._sharing: dict[int | None, list[fx.Node]] = defaultdict(list)  # of each storage
         for node in order:
-            storage = _storage(node)
-            if storage is not None:
-                self._readers[storage].update(self._readers_of(node))
-
-    def _readers_of(self, node: fx.Node) -> Iterator[fx.Node]:
-        """The nodes that read a value, the graph's output among them."""
-        return (user for user in node.users if user in self.level or user.op == "output")
+            self._sharing[_storage(node)].append(node)
 
     def sink(self, node: fx.Node) -> None:
         target = self._target(node)
         if target is None:
             return
         moved = self._made_for(node)
-        held = sum(map(_bytes, self._held(moved, target)))
-        if held < _bytes(node) + is_view(node):  # a view by itself holds as much as its source
+        if is_view(node) and node.args[0] not in moved:
+            saves = all(self.level[reader] == target for reader in self._readers_of(node))
+            least = 0
+        else:
+            saves = not any(
+                self._level_computed(source) == self.level[node]
+                for source in self._sources(moved).values()
+            )
+            least = _LEAST_SAVED
+        if saves and self._held(moved, target) + least <= _bytes_given(node):
             self.level.update(dict.fromkeys(moved, target))
+
+    def _readers_of(self, node: fx.Node) -> Iterator[fx.Node]:
+        """The nodes that read a value, the graph's output among them."""
+        return (user for user in node.users if user in self.level or user.op == "output")
 
     def _may_move(self, node: fx.Node) -> bool:
         if not isinstance(value_of(node), torch.Tensor) or _storage(node) is None:
@@ -103,20 +127,33 @@ class _Sinker:
                     heapq.heappush(pending, (-self._order[source], source))
         return found
 
-    def _held(self, moved: set[fx.Node], target: int) -> list[fx.Node]:
-        """What `moved` reads and nothing else would keep until the target's level."""
-        sources = {
-            _storage(source): source
-            for node in moved
-            for source in node.all_input_nodes
-            if source not in moved and not is_size(source)
-        }
-        sources.pop(None, None)
-        return [
-            source
-            for storage, source in sources.items()
-            if not any(self._keeps(reader, target) for reader in self._readers[storage] - moved)
-        ]
+    def _sources(self, moved: set[fx.Node]) -> dict[int, fx.Node]:
+        """What `moved` reads of others, by storage."""
+        inputs = (source for node in moved for source in node.all_input_nodes)
+        found = {_storage(source): source for source in inputs if source not in moved}
+        found.pop(None, None)  # sizes
+        return found
 
-    def _keeps(self, reader: fx.Node, level: int) -> bool:
-        return reader not in self.level or self.level[reader] >= level
+    def _level_computed(self, node: fx.Node) -> int | None:
+        """The level of the step that computes what a node gives or is a view of."""
+        while is_view(node):
+            node = node.args[0]
+        return self.level.get(node)
+
+    def _held(self, moved: set[fx.Node], target: int) -> float:
+        """Bytes that `moved` reads and nothing else keeps until the target's level."""
+        return sum(
+            _bytes_of_storage(source)
+            for storage, source in self._sources(moved).items()
+            if not self._is_kept(storage, moved, target)
+        )
+
+    def _is_kept(self, storage: int, moved: set[fx.Node], target: int) -> bool:
+        readers = (
+            reader
+            for node in self._sharing[storage]
+            if node not in moved
+            for reader in self._readers_of(node)
+            if reader not in moved
+        )
+        return any(reader not in self.level or self.level[reader] >= target for reader in readers)

@@ -7,8 +7,8 @@
 An operator that Kiln does not compile is a *host kernel*: it is called in its place, on the
 tensors that the Kiln segments around it give and take. Nodes are put into as few segments as their
 dependencies allow: levels alternate, even ones Kiln's, odd ones PyTorch's, and each node stands on
-the lowest level that its inputs let it, or on a higher one of Kiln's where that saves memory
-(sink_values.py). So operators on unrelated paths share a level.
+the lowest level that its inputs let it, so that operators on unrelated paths share one. A value that
+only higher levels read may then go to one of these, which saves memory (sink_values.py).
 
 What is decided here: who runs a node. PyTorch does what the wire cannot say (_refusal: no ATen
 operator, sizes found in data, another device, an integer that may be negative), what the service
