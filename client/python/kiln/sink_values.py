@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import operator
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -96,7 +95,7 @@ class _Sinker:
     def _may_move(self, node: fx.Node) -> bool:
         if not isinstance(value_of(node), torch.Tensor) or _storage(node) is None:
             return False
-        if node.target is operator.getitem or mutates(node) or is_random(node):
+        if mutates(node) or is_random(node):
             return False
         return is_view(node) or all(_storage(s) not in self._written for s in node.all_input_nodes)
 
