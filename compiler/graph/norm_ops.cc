@@ -193,9 +193,13 @@ absl::StatusOr<TensorMetas> InferGroupNormBackward(const InferInput& in) {
   RETURN_IF_ERROR(CheckChannels(in, x, {4}));
   const bool channels_last =
       in.device == DeviceType::kCpu && SuggestsChannelsLast(x, in.shapes);
-  TensorMeta grad = MetaInFormat(x.dtype, x.sizes, channels_last);
+  // Tracing has the gradient of a half type with parameters in f32 in f32.
+  const DType params_dtype = in.has(4) ? in.tensor(4).dtype : x.dtype;
+  const DType dtype =
+      in.device == DeviceType::kCpu && IsHalf(x.dtype) ? params_dtype : x.dtype;
+  TensorMeta grad = MetaInFormat(dtype, x.sizes, channels_last);
   grad.defined = MaskAt(in, 9, 0);
-  TensorMeta params = PerChannel(x, in.has(4) ? in.tensor(4).dtype : x.dtype);
+  TensorMeta params = PerChannel(x, params_dtype);
   TensorMeta bias = params;
   params.defined = MaskAt(in, 9, 1);
   bias.defined = MaskAt(in, 9, 2);

@@ -310,8 +310,18 @@ def test_a_trace_with_one_default_dtype_does_not_serve_another():
         torch.set_default_dtype(default)
 
 
-def test_autocast_trains_as_in_eager_mode():
-    model = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 4))
+NORMS = {
+    "none": nn.GELU,
+    "layer norm": lambda: nn.LayerNorm(32),
+    "group norm": lambda: nn.Sequential(nn.Unflatten(1, (8, 4)), nn.GroupNorm(2, 8), nn.Flatten()),
+    "batch norm": lambda: nn.Sequential(nn.Unflatten(1, (8, 4)), nn.BatchNorm1d(8), nn.Flatten()),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_autocast_trains_as_in_eager_mode(norm):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32), NORMS[norm](), nn.Linear(32, 4))
     twin = copy.deepcopy(model)
     called = compiled(model)
     x = torch.randn(8, 16)
