@@ -77,40 +77,45 @@ TEST(FlashKernel, WarpsShareGradientsThatAreMoreThanOneHolds) {
 }
 
 TEST(FlashKernel, IsMappedByItsHeadsByCausalAndByDropout) {
-  const Target hopper = *TargetFromName("sm_90");
-  const auto words = [](const FlashKernel& kernel, const Target& target) {
-    return ToText(KernelVariant(ChooseFlash(kernel, target)));
+  struct Case {
+    Part part;
+    int64_t width;
+    bool causal, drops;
+    absl::string_view target, words;
   };
-  FlashKernel forward = KernelOf(Part::kForward, 192, 192);
-  EXPECT_EQ(words(forward, hopper),
-            "cuda flash warps 8 tiles 1 columns 64 sides 1 held 1");
-  forward.attention.causal = Attention::Causal::kTopLeft;
-  EXPECT_EQ(words(forward, hopper),
-            "cuda flash warps 4 tiles 1 columns 32 sides 1 held 0");
-  forward.attention.dropout = 0.1;
-  EXPECT_EQ(words(forward, hopper),
-            "cuda flash warps 4 tiles 1 columns 32 sides 1 held 1");
-  FlashKernel queries = KernelOf(Part::kQueryGrad, 64, 64);
-  EXPECT_EQ(words(queries, hopper),
-            "cuda flash warps 4 tiles 2 columns 32 sides 1 held 1");
-  queries.attention.dropout = 0.1;
-  EXPECT_EQ(words(queries, hopper),
-            "cuda flash warps 4 tiles 2 columns 32 sides 1 held 1");
-  FlashKernel keys = KernelOf(Part::kKeyGrads, 64, 64);
-  EXPECT_EQ(words(keys, hopper),
-            "cuda flash warps 4 tiles 2 columns 32 sides 1 held 0");
-  keys.attention.dropout = 0.1;
-  EXPECT_EQ(words(keys, hopper),
-            "cuda flash warps 4 tiles 2 columns 32 sides 1 held 0");
-  keys.attention.causal = Attention::Causal::kTopLeft;
-  EXPECT_EQ(words(keys, hopper),
-            "cuda flash warps 4 tiles 1 columns 64 sides 1 held 0");
-  // What would not fit has fewer columns.
-  const FlashKernel wide = KernelOf(Part::kQueryGrad, 192, 192);
-  EXPECT_EQ(words(wide, hopper),
-            "cuda flash warps 8 tiles 1 columns 64 sides 1 held 0");
-  EXPECT_EQ(words(wide, *TargetFromName("sm_80")),
-            "cuda flash warps 8 tiles 1 columns 32 sides 1 held 0");
+  constexpr bool kCausal = true, kDrops = true;
+  for (const Case& c : std::vector<Case>{
+           {Part::kForward, 192, !kCausal, !kDrops, "sm_90",
+            "warps 8 tiles 1 columns 64 sides 1 held 1"},
+           {Part::kForward, 192, kCausal, !kDrops, "sm_90",
+            "warps 4 tiles 1 columns 32 sides 1 held 0"},
+           {Part::kForward, 192, kCausal, kDrops, "sm_90",
+            "warps 4 tiles 1 columns 32 sides 1 held 1"},
+           {Part::kQueryGrad, 64, !kCausal, !kDrops, "sm_90",
+            "warps 4 tiles 2 columns 32 sides 1 held 1"},
+           {Part::kQueryGrad, 64, !kCausal, kDrops, "sm_90",
+            "warps 4 tiles 2 columns 32 sides 1 held 1"},
+           {Part::kKeyGrads, 64, !kCausal, !kDrops, "sm_90",
+            "warps 4 tiles 2 columns 32 sides 1 held 0"},
+           {Part::kKeyGrads, 64, !kCausal, kDrops, "sm_90",
+            "warps 4 tiles 2 columns 32 sides 1 held 0"},
+           {Part::kKeyGrads, 64, kCausal, kDrops, "sm_90",
+            "warps 4 tiles 1 columns 64 sides 1 held 0"},
+           // What would not fit has fewer columns.
+           {Part::kQueryGrad, 192, !kCausal, !kDrops, "sm_90",
+            "warps 8 tiles 1 columns 64 sides 1 held 0"},
+           {Part::kQueryGrad, 192, !kCausal, !kDrops, "sm_80",
+            "warps 8 tiles 1 columns 32 sides 1 held 0"},
+       }) {
+    FlashKernel kernel = KernelOf(c.part, c.width, c.width);
+    if (c.causal) kernel.attention.causal = Attention::Causal::kTopLeft;
+    if (c.drops) kernel.attention.dropout = 0.1;
+    EXPECT_EQ(
+        ToText(KernelVariant(ChooseFlash(kernel, *TargetFromName(c.target)))),
+        absl::StrCat("cuda flash ", c.words))
+        << PartName(c.part) << " " << c.width << " causal " << c.causal
+        << " dropout " << c.drops;
+  }
 }
 
 FlashKernel Keyed(Part part) {
