@@ -137,8 +137,27 @@ def test_a_view_that_two_segments_read_stays():
     """Otherwise one of them would give a view of what it takes."""
 
     def function(g, w):
+        wide = w * 2
+        turned = wide.t()
+        return host(host(g + wide) @ turned) @ turned
+
+    (first, given), *_ = segments_of(function, small(), small())
+    assert "t" in first and given == 2 * SMALL
+
+
+def test_a_view_of_an_input_is_no_segment_of_its_own():
+    def function(g, w):
         turned = w.t()
-        return host(host(g + 1) @ turned) @ turned
+        return host(host(g) @ turned) @ turned
+
+    (first, _), *_ = segments_of(function, small(), small())
+    assert first == ["t", "mm"]
+
+
+def test_a_view_of_an_input_that_the_host_reads_later_is_given_at_first():
+    def function(g, w):
+        turned = w.t()
+        return host(host(g + 1) @ turned) @ host(turned)
 
     (first, given), *_ = segments_of(function, small(), small())
     assert "t" in first and given == 2 * SMALL

@@ -8,7 +8,7 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from .fx_export import is_symbolic, value_of
+from .fx_export import value_of
 
 # What a new node does not inherit of the one that it stands for.
 _OWN_META = ("val", "tensor_meta", "unbacked_bindings")
@@ -55,11 +55,6 @@ def is_view(node: fx.Node) -> bool:
 def mutates(node: fx.Node) -> bool:
     """Whether a node writes to its first argument: what AOTAutograd leaves of mutated inputs."""
     return node.target is torch.ops.aten.copy_.default
-
-
-def is_size(node: fx.Node) -> bool:
-    """An integer made of sizes, which no step computes: its expression stands for it."""
-    return is_symbolic(node) and node.target is not torch.ops.aten._local_scalar_dense.default
 
 
 def of_forward(graph: fx.Graph, num_fwd_outputs: int | None) -> set[fx.Node]:

@@ -6,12 +6,14 @@ it until they do. So a value goes to the level of its first reader, and with it 
 it alone, if what these are made of takes less memory until then. What reads a value that its segment
 computes stays with it, since they are one kernel. A view goes to the level on which all of its
 readers are, if its source takes no more than the view: no segment has to give a view of what it takes.
+An input's goes to its first reader, if all are Kiln's: no segment is made for it alone.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -40,7 +42,9 @@ def sink_values(levels: dict[int, list[fx.Node]], order: dict[fx.Node, int]) -> 
 
 
 def _storage(node: fx.Node) -> int | None:
-    return next(iter(storages([node])), None)
+    """Of a node's tensor; none of what gives no tensor, or several."""
+    one = storages([node]) if isinstance(value_of(node), torch.Tensor) else ()
+    return next(iter(one), None)
 
 
 def _hint(count: int | torch.SymInt) -> float | None:
@@ -66,10 +70,11 @@ class _Sinker:
         self.level = {node: level for level, nodes in levels.items() for node in nodes}
         self._order = order
         self._segments = sorted(level for level, nodes in levels.items() if nodes and level % 2 == 0)
-        self._written = {_storage(node.args[0]) for node in self.level if mutates(node)}
+        self._storage = {node: _storage(node) for node in order}
+        self._written = {self._storage[node.args[0]] for node in self.level if mutates(node)}
         self._sharing: dict[int | None, list[fx.Node]] = defaultdict(list)  # of each storage
-        for node in order:
-            self._sharing[_storage(node)].append(node)
+        for node, storage in self._storage.items():
+            self._sharing[storage].append(node)
 
     def sink(self, node: fx.Node) -> None:
         target = self._target(node)
@@ -77,7 +82,10 @@ class _Sinker:
             return
         moved = self._made_for(node)
         if is_view(node) and node.args[0] not in moved:
-            saves = all(self.level[reader] == target for reader in self._readers_of(node))
+            # Of an input's view that several segments read one gives it anyway.
+            of_input = self._level_computed(node) is None
+            reading = (self.level[reader] for reader in self._readers_of(node))
+            saves = all(at == target or (of_input and at % 2 == 0) for at in reading)
             least = 0
         else:
             saves = not any(
@@ -93,11 +101,12 @@ class _Sinker:
         return (user for user in node.users if user in self.level or user.op == "output")
 
     def _may_move(self, node: fx.Node) -> bool:
-        if not isinstance(value_of(node), torch.Tensor) or _storage(node) is None:
+        if self._storage[node] is None or node.target is operator.getitem:
             return False
         if mutates(node) or is_random(node):
             return False
-        return is_view(node) or all(_storage(s) not in self._written for s in node.all_input_nodes)
+        sources = (self._storage[source] for source in node.all_input_nodes)
+        return is_view(node) or self._written.isdisjoint(sources)
 
     def _target(self, node: fx.Node) -> int | None:
         """The level that a node of a lower segment goes to; None where it stays."""
@@ -129,7 +138,7 @@ class _Sinker:
     def _sources(self, moved: set[fx.Node]) -> dict[int, fx.Node]:
         """What `moved` reads of others, by storage."""
         inputs = (source for node in moved for source in node.all_input_nodes)
-        found = {_storage(source): source for source in inputs if source not in moved}
+        found = {self._storage[source]: source for source in inputs if source not in moved}
         found.pop(None, None)  # sizes
         return found
 

@@ -26,8 +26,16 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
-from .fx_export import Segment, atoms_in, check_tensor, is_assertion, is_random, value_of
-from .joint_nodes import is_size, is_view, mutates
+from .fx_export import (
+    Segment,
+    atoms_in,
+    check_tensor,
+    is_assertion,
+    is_random,
+    is_symbolic,
+    value_of,
+)
+from .joint_nodes import is_view, mutates
 from .result_views import set_apart
 from .sink_values import sink_values
 from .symbols import bounds_of
@@ -171,7 +179,7 @@ class _Planner:
         for node in self._graph.nodes:
             if node.op != "call_function":
                 continue
-            if is_size(node):
+            if _is_size(node):
                 # No step computes it, and yet what it is made of may be found in data.
                 self._least[node] = self._after(node.all_input_nodes)
                 continue
@@ -198,11 +206,16 @@ class _Planner:
                 if source not in inside and isinstance(value_of(source), torch.Tensor):
                     inputs[source] = None
             if isinstance(value_of(node), torch.Tensor) and not mutates(node):
-                if any(user not in inside and not is_size(user) for user in node.users):
+                if any(user not in inside and not _is_size(user) for user in node.users):
                     segment.outputs.append(node)
         # As the graph has them: a graph that is one segment then takes its inputs as they come.
         segment.inputs = sorted(inputs, key=self._order.__getitem__)
         return segment
+
+
+def _is_size(node: fx.Node) -> bool:
+    """An integer made of sizes, which no step computes: its expression stands for it."""
+    return is_symbolic(node) and node.target is not torch.ops.aten._local_scalar_dense.default
 
 
 def make_plan(
