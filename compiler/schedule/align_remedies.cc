@@ -29,7 +29,8 @@ constexpr double kWorthwhileFraction = 0.9;
 // Of each step that a remedy adds, beside its work: a copy or a library's product. An
 // estimate, above the launch of a kernel of ours (kLaunchNs in nest_price.h).
 constexpr double kAddedStepNs = 4000;
-constexpr double kZerosNs = 2000;  // of zeros behind a factor's rows or columns
+// An estimate, of zeros behind a factor's rows or columns.
+constexpr double kZerosNs = 2000;
 // In shorter sums the rounding of the part that is summed separately may show in the
 // result.
 constexpr int64_t kLeastPeeledSum = 512;

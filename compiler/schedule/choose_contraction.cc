@@ -300,7 +300,8 @@ ContractionChoice ChooseAttentionStep(const Attention& attention,
   AttentionChoice choice = AttentionChoiceOf(attention, shapes, target);
   if (choice.by == AttentionBy::kOwn)
     return {ComputedBy::kFlash, std::move(choice.ground)};
-  const bool by_cudnn = IsForCudnn(attention, shapes, target);
+  const bool by_cudnn =
+      target.kind == TargetKind::kCuda && choice.by == AttentionBy::kLibrary;
   if (by_cudnn && options.own_attention)
     return {ComputedBy::kFlash, "own flash, as the options ask"};
   if (by_cudnn && attention.causal == Attention::Causal::kBottomRight)
