@@ -90,16 +90,20 @@ def pytest_collection_modifyitems(config, items):
     items[:] = kept
 
 
-@pytest.fixture(autouse=True)
-def fresh_dynamo():
-    """No test sees another's compiled code or random numbers."""
+def _reset_dynamo():
     torch._dynamo.reset()
-    torch.manual_seed(0)
     # Threads that trace at once with a `dynamic` of their own restore Dynamo's switches in any order.
     torch._dynamo.config.assume_static_by_default = True
     torch._dynamo.config.automatic_dynamic_shapes = True
+
+
+@pytest.fixture(autouse=True)
+def fresh_dynamo():
+    """No test sees another's compiled code or random numbers, nor do those of other folders."""
+    _reset_dynamo()
+    torch.manual_seed(0)
     yield
-    torch._dynamo.reset()
+    _reset_dynamo()
 
 
 @pytest.fixture
