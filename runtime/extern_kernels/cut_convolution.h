@@ -17,8 +17,9 @@ struct ConvolutionCut {
 };
 
 // Cuts a convolution by channels or groups into independent pieces for `threads`. One
-// piece if there is an image for each thread: the threads then share out the images. Sums
-// are never cut, so results do not depend on the number of threads. Pure.
+// piece if sharing out whole images ends as early; the weights' gradient, a sum over the
+// images, is always cut. Sums are never cut, so results do not depend on the number of
+// threads. Pure.
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads);
 

@@ -84,25 +84,29 @@ TEST_P(ConvolutionSuite, AWindowForEachChannel) {
   }
 }
 
-// Fewer images than threads: each takes some of the channels, of what is added too.
-TEST_P(ConvolutionSuite, WhatIsAddedToOneImage) {
+// Images that do not come out even on two threads: each takes some of the channels, of
+// what is added too.
+TEST_P(ConvolutionSuite, WhatIsAddedToSlabsOfTheChannels) {
   for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
     for (const int64_t groups : {1, 4}) {
-      Case c = Make({.image = {6, 5},
-                     .window = {3, 3},
-                     .stride = {1},
-                     .padding = {1},
-                     .dilation = {1},
-                     .batch = 1,
-                     .x_channels = 8,
-                     .y_channels = 40,
-                     .groups = groups},
-                    DType::kFloat32, format);
-      Operand added = c.y;
-      added.FillWithSmallIntegers(random_);
-      SCOPED_TRACE(c.shape.Text());
-      CheckForward(c, /*with_bias=*/true, "relu", &added);
-      CheckForward(c, /*with_bias=*/false, "", &added);
+      for (const int64_t batch : {1, 3}) {
+        Case c = Make({.image = {6, 5},
+                       .window = {3, 3},
+                       .stride = {1},
+                       .padding = {1},
+                       .dilation = {1},
+                       .batch = batch,
+                       .x_channels = 8,
+                       .y_channels = 60,
+                       .groups = groups},
+                      DType::kFloat32, format);
+        Operand added = c.y;
+        added.FillWithSmallIntegers(random_);
+        SCOPED_TRACE(c.shape.Text());
+        CheckForward(c, /*with_bias=*/true, "relu", &added);
+        CheckForward(c, /*with_bias=*/false, "", &added);
+        CheckBackward(c);
+      }
     }
   }
 }
