@@ -10,16 +10,18 @@
 namespace kiln {
 
 // One piece of a convolution: where it starts in each operand, in elements, and the
-// problem that it computes.
+// problem that it computes, of which a step takes at most `most_images` (>= 1).
 struct ConvolutionCut {
   std::array<int64_t, 5> starts = {};
   ConvolutionProblem problem;
+  int64_t most_images = 1;
 };
 
-// Cuts a convolution by channels or groups into independent pieces for `threads`. One
-// piece if sharing out whole images ends as early; the weights' gradient, a sum over the
-// images, is always cut. Sums are never cut, so results do not depend on the number of
-// threads. Pure.
+// Cuts a convolution into independent pieces that `threads` share out: by rows of the
+// result or by channels, whichever ends first, or one piece where whole images end as
+// early. Rows are those of the first spatial dimension. The weights' gradient, a sum over
+// the images, is always cut by channels. Sums are never cut, so results do not depend on
+// the number of threads. Pure.
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,24 +29,17 @@ class DnnlConvolution final : public PreparedCall {
     const DnnlLibrary::SingleThread alone(*library_);
     const int64_t threads = device_.threads().threads();
     const std::vector<ConvolutionCut> cuts = CutConvolution(p_, threads);
-    const int64_t images = cuts.size() == 1 ? p_.batch / threads : p_.batch;
     for (const ConvolutionCut& cut : cuts) {
-      Piece piece{cut.starts, nullptr, weights_bytes_};
+      Piece piece{cut.starts, nullptr};
       for (size_t i = 0; i < pieces_.size(); ++i) {
         if (cuts[i].problem == cut.problem) piece.slab = pieces_[i].slab;
       }
       if (piece.slab == nullptr) {
         ASSIGN_OR_RETURN(
             piece.slab,
-            DnnlSlab::Create(cut.problem, std::max<int64_t>(images, 1),
-                             library_));
+            DnnlSlab::Create(cut.problem, cut.most_images, library_));
       }
-      weights_bytes_ += piece.slab->weights_bytes();
-      absl::StrAppend(&weights_layout_, cut.starts[kWeightsOperand], ":",
-                      piece.slab->WeightsLayout());
-      for (int64_t part = 0; part < piece.slab->weight_parts(); ++part) {
-        weight_parts_.push_back({pieces_.size(), part});
-      }
+      PlaceWeights(piece);
       for (int64_t step = 0; step < piece.slab->steps(); ++step) {
         steps_.push_back({pieces_.size(), step});
       }
@@ -84,7 +78,7 @@ class DnnlConvolution final : public PreparedCall {
   struct Piece {
     std::array<int64_t, 5> starts;  // in elements
     std::shared_ptr<const DnnlSlab> slab;
-    int64_t weights_start;  // of the prepared ones, in bytes
+    int64_t weights_start = 0;  // of the prepared ones, in bytes
   };
   // A part of the weights, or a step, of a piece's slab.
   struct Step {
@@ -97,6 +91,25 @@ class DnnlConvolution final : public PreparedCall {
     char* weights;
   };
   using RunOne = absl::Status (DnnlConvolution::*)(const Work&, int64_t) const;
+
+  // Where pieces want the same weights laid out alike, one copy serves them.
+  void PlaceWeights(Piece& piece) {
+    const int64_t start = piece.starts[kWeightsOperand];
+    const std::string layout = piece.slab->WeightsLayout();
+    for (const Piece& other : pieces_) {
+      if (other.starts[kWeightsOperand] == start &&
+          other.slab->WeightsLayout() == layout) {
+        piece.weights_start = other.weights_start;
+        return;
+      }
+    }
+    piece.weights_start = weights_bytes_;
+    weights_bytes_ += piece.slab->weights_bytes();
+    absl::StrAppend(&weights_layout_, start, ":", layout);
+    for (int64_t part = 0; part < piece.slab->weight_parts(); ++part) {
+      weight_parts_.push_back({pieces_.size(), part});
+    }
+  }
 
   // Memory of the device, given back at the end.
   class Room {
@@ -123,23 +136,26 @@ class DnnlConvolution final : public PreparedCall {
     int64_t bytes_ = 0;
   };
 
-  // Runs `run` for 0, 1, ... count - 1 on the device's threads. The first error
-  // of the list.
+  // Runs `run` for 0, 1, ... count - 1 on the device's threads, each of which takes one
+  // after another: a step is worth more than its taking. The first error of the list.
   absl::Status ForEach(size_t count, const Work& work, RunOne run) const {
     std::vector<absl::Status> outcomes(count);
     struct Loop {
       const Work* work;
       RunOne run;
-      absl::Status* outcomes;
-    } loop{&work, run, outcomes.data()};
+      std::vector<absl::Status>& outcomes;
+      std::atomic<size_t> next = 0;
+    } loop{&work, run, outcomes};
     device_.threads().ParallelFor(
-        static_cast<int64_t>(count), 1,
-        [](void* context, int64_t begin, int64_t end) {
-          const Loop& loop = *static_cast<const Loop*>(context);
+        std::min<int64_t>(count, device_.threads().threads()), 1,
+        [](void* context, int64_t, int64_t) {
+          Loop& loop = *static_cast<Loop*>(context);
           const DnnlConvolution& self = *loop.work->self;
           const DnnlLibrary::SingleThread alone(*self.library_);
-          for (int64_t i = begin; i < end; ++i) {
-            loop.outcomes[i] = (self.*loop.run)(*loop.work, i);
+          for (size_t i = loop.next++; i < loop.outcomes.size();
+               i = loop.next++) {
+            loop.outcomes[i] =
+                (self.*loop.run)(*loop.work, static_cast<int64_t>(i));
           }
         },
         &loop);

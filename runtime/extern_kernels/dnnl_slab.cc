@@ -36,6 +36,17 @@ struct CallerLayout {
   dnnl_dims_t strides = {};
 };
 
+// From image to image. Of a single one, which may be rows of a larger one, what it would be
+// without gaps: oneDNN's fast loops refuse another.
+int64_t BatchStride(const ConvolutionProblem& p, int64_t channels,
+                    const int64_t* extents, const int64_t* strides) {
+  if (p.batch != 1) return strides[0];
+  int64_t span = channels * strides[1];
+  for (int i = 0; i < p.spatial; ++i)
+    span = std::max(span, extents[i] * strides[2 + i]);
+  return span;
+}
+
 CallerLayout LayoutOf(const ConvolutionProblem& p, int operand) {
   CallerLayout out;
   const auto add = [&out](int64_t size, int64_t stride) {
@@ -45,12 +56,12 @@ CallerLayout LayoutOf(const ConvolutionProblem& p, int operand) {
   const int64_t* extents = p.image;
   const int64_t* strides = p.image_strides;
   if (operand == kImageOperand) {
-    add(p.batch, strides[0]);
+    add(p.batch, BatchStride(p, p.image_channels, extents, strides));
     add(p.image_channels, strides[1]);
   } else if (operand == kResultOperand) {
     extents = p.result;
     strides = p.result_strides;
-    add(p.batch, strides[0]);
+    add(p.batch, BatchStride(p, p.result_channels, extents, strides));
     add(p.result_channels, strides[1]);
   } else {
     extents = p.window;
@@ -244,6 +255,13 @@ absl::Status DnnlSlab::CreatePrimitive() {
   ASSIGN_OR_RETURN(const dnnl_memory_desc_t result, Wish(kResultOperand));
   dnnl_dims_t dilation;  // oneDNN counts the gaps
   for (int i = 0; i < p_.spatial; ++i) dilation[i] = p_.dilation[i] - 1;
+  dnnl_dims_t end_padding;  // as far as the windows reach
+  for (int i = 0; i < p_.spatial; ++i) {
+    const int64_t reached = (p_.result[i] - 1) * p_.stride[i] +
+                            (p_.window[i] - 1) * p_.dilation[i] + 1;
+    end_padding[i] =
+        std::max<int64_t>(reached - p_.image[i] - p_.padding[i], 0);
+  }
   dnnl_convolution_desc_t what;
   dnnl_status_t status = dnnl_invalid_arguments;
   switch (p_.wanted) {
@@ -260,7 +278,7 @@ absl::Status DnnlSlab::CreatePrimitive() {
       status = library_->dnnl_dilated_convolution_forward_desc_init(
           &what, dnnl_forward_inference, dnnl_convolution_direct, &image,
           &weights, p_.has_bias ? &bias : nullptr, &result, p_.stride, dilation,
-          p_.padding, p_.padding);
+          p_.padding, end_padding);
       break;
     }
     case Wanted::kImage:

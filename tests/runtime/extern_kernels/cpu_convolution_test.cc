@@ -111,6 +111,34 @@ TEST_P(ConvolutionSuite, WhatIsAddedToSlabsOfTheChannels) {
   }
 }
 
+// Images that do not come out even on two threads: each takes some of the rows, with those
+// beside them that its windows reach.
+TEST_P(ConvolutionSuite, RowsThatThreadsShareOut) {
+  for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const int64_t dilation : {1, 2}) {
+        for (const int64_t groups : {1, 16}) {
+          Case c = Make({.image = {37, 5},
+                         .window = {3, 3},
+                         .stride = {stride},
+                         .padding = {2},
+                         .dilation = {dilation},
+                         .batch = 3,
+                         .x_channels = 16,
+                         .y_channels = 16,
+                         .groups = groups},
+                        DType::kFloat32, format);
+          SCOPED_TRACE(c.shape.Text());
+          CheckForward(c, /*with_bias=*/true, "relu");
+          Operand added = c.y;
+          added.FillWithSmallIntegers(random_);
+          CheckForward(c, /*with_bias=*/false, "relu", &added);
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Cpu, ConvolutionSuite,
     testing::Values(ConvolutionLibraryCase{"cpu",

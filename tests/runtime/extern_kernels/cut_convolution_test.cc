@@ -17,7 +17,7 @@ struct Row {
   Wanted wanted = Wanted::kResult;
 };
 
-// As many channels of the image as of the result.
+// Of one pixel, and as many channels of the image as of the result.
 ConvolutionProblem ProblemOf(const Row& row) {
   constexpr int64_t kPixels = 100;
   ConvolutionProblem p;
@@ -82,6 +82,82 @@ TEST(CutConvolutionTest, PiecesHaveAllChannelsOnce) {
   EXPECT_EQ(cuts[1].problem.image_channels, 120);
   EXPECT_EQ(cuts[1].problem.batch, 3);
   EXPECT_EQ(cuts[1].starts, (std::array<int64_t, 5>{0, 64 * 120, 6400, 64, 0}));
+}
+
+// A 3 x 3 window on square images of `side`, padded by one; 64 channels, in NCHW.
+ConvolutionProblem Padded(int64_t batch, int64_t side, int64_t stride = 1) {
+  ConvolutionProblem p;
+  p.batch = batch;
+  p.image_channels = p.result_channels = 64;
+  const auto lay = [](int64_t extent, int64_t* extents, int64_t* strides) {
+    extents[0] = extents[1] = extent;
+    strides[0] = 64 * extent * extent;
+    strides[1] = extent * extent;
+    strides[2] = extent;
+    strides[3] = 1;
+  };
+  lay(side, p.image, p.image_strides);
+  lay((side - 1) / stride + 1, p.result, p.result_strides);
+  for (int i = 0; i < 2; ++i) {
+    p.window[i] = 3;
+    p.padding[i] = 1;
+    p.stride[i] = stride;
+  }
+  return p;
+}
+
+TEST(CutConvolutionTest, RowsWithThoseThatTheirWindowsReach) {
+  const std::vector<ConvolutionCut> cuts = CutConvolution(Padded(3, 56, 2), 2);
+  ASSERT_EQ(cuts.size(), 2);
+  const ConvolutionProblem& top = cuts[0].problem;
+  EXPECT_EQ(top.result[0], 14);
+  EXPECT_EQ(top.image[0], 28);  // -1 to 27
+  EXPECT_EQ(top.padding[0], 1);
+  EXPECT_EQ(cuts[0].starts, (std::array<int64_t, 5>{}));
+  const ConvolutionProblem& bottom = cuts[1].problem;
+  EXPECT_EQ(bottom.result[0], 14);
+  EXPECT_EQ(bottom.image[0], 29);  // 27 to 55
+  EXPECT_EQ(bottom.padding[0], 0);
+  EXPECT_EQ(cuts[1].starts,
+            (std::array<int64_t, 5>{27 * 56, 0, 14 * 28, 0, 0}));
+  EXPECT_EQ(bottom.image[1], 56);
+  EXPECT_EQ(bottom.padding[1], 1);
+  EXPECT_EQ(bottom.batch, 3);
+  EXPECT_EQ(cuts[1].most_images, 1);
+}
+
+size_t PiecesOf(const ConvolutionProblem& p, int64_t threads) {
+  return CutConvolution(p, threads).size();
+}
+
+TEST(CutConvolutionTest, AsFewRowsAsComeOutEven) {
+  EXPECT_EQ(PiecesOf(Padded(1, 56), 2), 2);
+  EXPECT_EQ(PiecesOf(Padded(2, 56), 2), 1);
+  EXPECT_EQ(PiecesOf(Padded(5, 56), 2), 2);
+  EXPECT_EQ(PiecesOf(Padded(3, 56), 8), 5);  // of 12 rows, two rounds of eight
+  // An image and its result that no cache holds.
+  EXPECT_EQ(PiecesOf(Padded(2, 224), 2), 4);
+  // Each piece would read all of more weights than an image has elements.
+  ConvolutionProblem heavy = Padded(1, 56);
+  heavy.result_channels = 4096;
+  EXPECT_EQ(CutConvolution(heavy, 2)[0].problem.result_channels, 4096);
+  heavy.image[0] = heavy.image[1] = heavy.result[0] = heavy.result[1] = 10;
+  EXPECT_EQ(CutConvolution(heavy, 2)[0].problem.result_channels, 2048);
+  // A piece would have less than four times the rows that it shares: channels.
+  const std::vector<ConvolutionCut> small = CutConvolution(Padded(3, 14), 2);
+  ASSERT_EQ(small.size(), 2);
+  EXPECT_EQ(small[0].problem.result[0], 14);
+  EXPECT_EQ(small[0].problem.result_channels, 32);
+}
+
+// Behind images of one row, the padding alone makes rows of the result.
+TEST(CutConvolutionTest, RowsOfPaddingAloneAreNotCutOff) {
+  ConvolutionProblem p = Padded(1, 1);
+  p.result_channels = 16;
+  p.window[0] = 1;
+  p.padding[0] = 20;
+  p.result[0] = 41;
+  EXPECT_EQ(PiecesOf(p, 4), 1);
 }
 
 }  // namespace
