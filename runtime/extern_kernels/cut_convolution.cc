@@ -1,8 +1,6 @@
 #include "runtime/extern_kernels/cut_convolution.h"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 namespace kiln {
 namespace {
@@ -14,20 +12,24 @@ using Cut = ConvolutionCut;
 // layouts hold in one block.
 constexpr int64_t kChannelBlock = 16;
 
-// What the same work takes against whole images. Source, as of the next two:
-// bench/records/cpu_kernels.md, "Images that do not come out even". Rows of an image are
-// copied for both pieces that read them. All slabs of the channels read all of an image,
-// but those of groups their own part; depthwise slabs of channels-last images have gaps
-// between their pixels.
+// What the same work takes in pieces, against small whole images on as many threads. Measured
+// in bench/records/cpu_kernels.md, "Images that threads share out"; so are the next three.
+// Rows between two pieces may be copied for both; all slabs of the channels read all of an
+// image, but those of groups only their own part. Where whole channels-last images are
+// computed as they lie, slabs have gaps between their pixels and are copied.
 constexpr double kRowsOverhead = 1.05;
+constexpr double kRowsOfGroupsOverhead =
+    1.3;  // of arrays that are not channels-last
 constexpr double kSlabOverhead = 1.2;
+constexpr double kSlabOfGroupsOverhead = 1;
 constexpr double kGapsOverhead = 2;
-// So many elements of an image and its result stay in the caches of a core.
-constexpr int64_t kMostElements = 1 << 21;
+// More elements of an image and its result do not stay in a core's caches.
+constexpr double kLargeOverhead = 1.15;
+constexpr int64_t kLargeElements = 1 << 21;
 // Every piece of rows reads all weights: so many times an image and its result at most.
 constexpr int64_t kMostWeights = 2;
-// A piece has so many times the rows that it shares with the next.
-constexpr int64_t kRowsOfShared = 4;
+// A piece reads at least so many times the rows that a window reaches behind its first.
+constexpr int64_t kRowsOfReach = 4;
 
 // Channels [begin, begin + count) of the result (or image) of one group.
 Cut CutChannels(const ConvolutionProblem& p, int64_t begin, int64_t count) {
@@ -63,16 +65,14 @@ Cut CutGroups(const ConvolutionProblem& p, int64_t begin, int64_t count) {
   return cut;
 }
 
-// Rows [begin, begin + count) of the result, and those of the image that they read;
-// none where these are only padding.
-std::optional<Cut> CutRows(const ConvolutionProblem& p, int64_t begin,
-                           int64_t count) {
+// Rows [begin, begin + count) of the result, and those of the image that they read, of
+// which there are some.
+Cut CutRows(const ConvolutionProblem& p, int64_t begin, int64_t count) {
   const int64_t first = begin * p.stride[0] - p.padding[0];
   const int64_t last =
       first + (count - 1) * p.stride[0] + (p.window[0] - 1) * p.dilation[0];
   const int64_t from = std::max<int64_t>(first, 0);
   const int64_t to = std::min(last + 1, p.image[0]);
-  if (to <= from) return std::nullopt;
   Cut cut;
   cut.problem = p;
   cut.problem.padding[0] = from - first;
@@ -85,64 +85,76 @@ std::optional<Cut> CutRows(const ConvolutionProblem& p, int64_t begin,
 
 int64_t DividedUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// When the last of `threads` ends that share out `pieces` of each image, in images.
-double EndOf(const ConvolutionProblem& p, int64_t pieces, int64_t threads) {
-  return (pieces > 1 ? kRowsOverhead : 1) *
-         static_cast<double>(DividedUp(p.batch * pieces, threads)) /
-         static_cast<double>(pieces);
+bool IsDepthwise(const ConvolutionProblem& p) {
+  return p.groups == p.image_channels;
+}
+bool IsInGroups(const ConvolutionProblem& p) {
+  return p.groups > 1 && !IsDepthwise(p);
+}
+bool IsChannelsLast(const ConvolutionProblem& p) {
+  return p.image_channels > 1 && p.image_strides[1] == 1;
 }
 
-// Into how many pieces of rows an image goes: as few as fit in caches and end early.
-int64_t RowPieces(const ConvolutionProblem& p, int64_t threads) {
-  const int64_t shared = (p.window[0] - 1) * p.dilation[0];
-  const int64_t least_rows = std::max<int64_t>(kRowsOfShared * shared, 1);
-  const int64_t most = p.result[0] * p.stride[0] / least_rows;
+// Rows of the result in each piece, all of them of a whole image, and when the last of the
+// threads ends, in images.
+struct Rows {
+  int64_t each = 0;
+  double end = 0;
+};
+
+// As many rows in each piece as may be, so that it ends early and is not large.
+Rows ChooseRows(const ConvolutionProblem& p, int64_t threads) {
+  const int64_t rows = p.result[0];
   const int64_t elements = p.image_channels * PlacesOf(p.image) +
                            p.result_channels * PlacesOf(p.result);
   const int64_t weights =
       p.image_channels / p.groups * p.result_channels * PlacesOf(p.window);
-  const bool few_weights = weights <= kMostWeights * elements;
-  if (p.wanted != Wanted::kResult || most <= 1 || !few_weights) return 1;
-  int64_t best = std::min(DividedUp(elements, kMostElements), most);
-  for (int64_t pieces = best + 1; pieces <= std::min(most, best + threads);
-       ++pieces) {
-    if (EndOf(p, pieces, threads) < 0.95 * EndOf(p, best, threads))
-      best = pieces;
+  const bool is_large = elements > kLargeElements && !IsInGroups(p);
+  Rows best = {rows, (is_large ? kLargeOverhead : 1) *
+                         static_cast<double>(DividedUp(p.batch, threads))};
+  const int64_t reach = (p.window[0] - 1) * p.dilation[0];
+  // With more padding a piece might read no row of the image.
+  if (p.wanted != Wanted::kResult || p.padding[0] > reach ||
+      weights > kMostWeights * elements) {
+    return best;
+  }
+  const double overhead = IsInGroups(p) && !IsChannelsLast(p)
+                              ? kRowsOfGroupsOverhead
+                              : kRowsOverhead;
+  const int64_t least =
+      std::max<int64_t>(DividedUp(kRowsOfReach * reach, p.stride[0]), 1);
+  const int64_t fewest = is_large ? DividedUp(elements, kLargeElements) : 2;
+  for (int64_t pieces = fewest; pieces < fewest + threads; ++pieces) {
+    const int64_t each = DividedUp(rows, pieces);
+    if (each < least) break;
+    const double steps = static_cast<double>(
+        DividedUp(p.batch * DividedUp(rows, each), threads));
+    const double end = overhead * steps * static_cast<double>(each) /
+                       static_cast<double>(rows);
+    if (end < 0.95 * best.end) best = {each, end};
   }
   return best;
-}
-
-// None where a piece would have no rows of the image.
-std::vector<Cut> CutAllRows(const ConvolutionProblem& p, int64_t pieces) {
-  const int64_t each = DividedUp(p.result[0], pieces);
-  std::vector<Cut> cuts;
-  for (int64_t begin = 0; begin < p.result[0]; begin += each) {
-    std::optional<Cut> cut =
-        CutRows(p, begin, std::min(each, p.result[0] - begin));
-    if (!cut.has_value()) return {};
-    cuts.push_back(*std::move(cut));
-  }
-  return cuts;
 }
 
 // Channels, or groups, of which a piece has whole units.
 struct Slabs {
   explicit Slabs(const ConvolutionProblem& p) {
-    const bool depthwise = p.groups == p.image_channels;
     if (p.groups == 1) {
       count = p.wanted == Wanted::kImage ? p.image_channels : p.result_channels;
     } else {
       make = CutGroups;
       count = p.groups;
-      unit = depthwise ? kChannelBlock : 1;
-      if (!depthwise) overhead = 1;
-      if (depthwise && p.image_strides[1] == 1) overhead = kGapsOverhead;
+      if (!IsDepthwise(p)) unit = 1;
     }
+    if (IsInGroups(p)) overhead = kSlabOfGroupsOverhead;
+    if (IsChannelsLast(p) && (p.groups > 1 || p.wanted == Wanted::kImage))
+      overhead = kGapsOverhead;
   }
   int64_t Each(int64_t threads) const {
     return std::max<int64_t>(1, DividedUp(DividedUp(count, unit), threads)) *
            unit;
   }
+  // In images, as that of Rows.
   double EndOf(const ConvolutionProblem& p, int64_t threads) const {
     return overhead * static_cast<double>(p.batch * Each(threads)) /
            static_cast<double>(DividedUp(count, unit) * unit);
@@ -159,10 +171,9 @@ struct Slabs {
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads) {
   const Slabs slabs(p);
-  const int64_t pieces = RowPieces(p, threads);
+  const Rows rows = ChooseRows(p, threads);
   std::vector<Cut> cuts;
-  if (p.wanted == Wanted::kWeights ||
-      slabs.EndOf(p, threads) < EndOf(p, pieces, threads)) {
+  if (p.wanted == Wanted::kWeights || slabs.EndOf(p, threads) < rows.end) {
     const int64_t each = slabs.Each(threads);
     for (int64_t begin = 0; begin < slabs.count; begin += each) {
       cuts.push_back(slabs.make(p, begin, std::min(each, slabs.count - begin)));
@@ -170,9 +181,12 @@ std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
     }
     return cuts;
   }
-  if (pieces > 1) cuts = CutAllRows(p, pieces);
-  if (cuts.empty())
-    cuts.push_back({{}, p, std::max<int64_t>(p.batch / threads, 1)});
+  if (rows.each == p.result[0]) {
+    const bool even = p.batch % threads == 0;
+    return {{{}, p, even ? std::max<int64_t>(p.batch / threads, 1) : 1}};
+  }
+  for (int64_t begin = 0; begin < p.result[0]; begin += rows.each)
+    cuts.push_back(CutRows(p, begin, std::min(rows.each, p.result[0] - begin)));
   return cuts;
 }
 

@@ -18,10 +18,10 @@ struct ConvolutionCut {
 };
 
 // Cuts a convolution into independent pieces that `threads` share out: by rows of the
-// result or by channels, whichever ends first, or one piece where whole images end as
-// early. Rows are those of the first spatial dimension. The weights' gradient, a sum over
-// the images, is always cut by channels. Sums are never cut, so results do not depend on
-// the number of threads. Pure.
+// result or by channels, where that ends first or an image is large; else it is one piece,
+// whose images are shared out. Rows are those of the first spatial dimension. The weights'
+// gradient, a sum over the images, is always cut by channels. No sum is cut between pieces,
+// but oneDNN may order it otherwise for a piece's shape. Pure.
 std::vector<ConvolutionCut> CutConvolution(const ConvolutionProblem& p,
                                            int64_t threads);
 

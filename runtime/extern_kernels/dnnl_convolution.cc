@@ -205,6 +205,7 @@ class DnnlConvolution final : public PreparedCall {
 bool IsAddedInPlace(const ConvolutionProblem& p) {
   bool in_place =
       p.wanted == Wanted::kResult &&
+      (p.batch == 1 || p.added_strides[0] == p.result_strides[0]) &&
       (p.result_channels == 1 || p.added_strides[1] == p.result_strides[1]);
   for (int i = 0; i < p.spatial; ++i) {
     in_place = in_place && (p.result[i] == 1 ||

@@ -10,9 +10,9 @@
 
 namespace kiln {
 
-// An f32 or bf16 convolution by oneDNN. Threads take images, some at a time, so
-// that one that is late holds nobody up; where the images do not come out even,
-// each takes a slab of the channels, or of the groups (cut_convolution.h).
+// An f32 or bf16 convolution by oneDNN. Threads take steps one after another, so
+// that one that is late holds nobody up: some images, or rows of one, or a slab
+// of the channels or groups (cut_convolution.h).
 //
 // Layouts: of a channels-last problem, image and result are computed on as they
 // lie, unless blocked copies are faster (convolution_steps.h); else oneDNN

@@ -279,7 +279,15 @@ TEST_F(ConstantOperandsTest, WhatAResultViewsIsReadAnewInEveryRun) {
   EXPECT_EQ(reorders(), 3);
 }
 
-// Images that come out even on two threads want one form of the weights.
+// Three images go to two threads in slabs of the channels, which want another form of the
+// weights than whole images.
+TEST_F(ConstantOperandsTest, EachFormHasACopy) {
+  const auto executor = LoadPlan({.batch_is_symbol = true});
+  ASSERT_NE(executor, nullptr);
+  for (const int64_t batch : {2, 3, 4, 3, 2}) Run(*executor, batch);
+  EXPECT_EQ(reorders(), 2);
+}
+
 TEST_F(ConstantOperandsTest, ThreadsAtOnceShareACopy) {
   const auto executor = LoadPlan({.batch_is_symbol = true});
   ASSERT_NE(executor, nullptr);

@@ -84,9 +84,9 @@ TEST_P(ConvolutionSuite, AWindowForEachChannel) {
   }
 }
 
-// Images that do not come out even on two threads: each takes some of the channels, of
-// what is added too.
-TEST_P(ConvolutionSuite, WhatIsAddedToSlabsOfTheChannels) {
+// Images that do not come out even on two threads are cut (cut_convolution_test.cc says
+// so): into slabs of the channels, of what is added and of the image's gradient too.
+TEST_P(ConvolutionSuite, SlabsThatThreadsShareOut) {
   for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
     for (const int64_t groups : {1, 4}) {
       for (const int64_t batch : {1, 3}) {
@@ -96,7 +96,7 @@ TEST_P(ConvolutionSuite, WhatIsAddedToSlabsOfTheChannels) {
                        .padding = {1},
                        .dilation = {1},
                        .batch = batch,
-                       .x_channels = 8,
+                       .x_channels = 64,
                        .y_channels = 60,
                        .groups = groups},
                       DType::kFloat32, format);
@@ -111,28 +111,30 @@ TEST_P(ConvolutionSuite, WhatIsAddedToSlabsOfTheChannels) {
   }
 }
 
-// Images that do not come out even on two threads: each takes some of the rows, with those
-// beside them that its windows reach.
+// And into rows, with those beside them that their windows reach.
 TEST_P(ConvolutionSuite, RowsThatThreadsShareOut) {
-  for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
-    for (const int64_t stride : {1, 2}) {
-      for (const int64_t dilation : {1, 2}) {
-        for (const int64_t groups : {1, 16}) {
-          Case c = Make({.image = {37, 5},
-                         .window = {3, 3},
-                         .stride = {stride},
-                         .padding = {2},
-                         .dilation = {dilation},
-                         .batch = 3,
-                         .x_channels = 16,
-                         .y_channels = 16,
-                         .groups = groups},
-                        DType::kFloat32, format);
-          SCOPED_TRACE(c.shape.Text());
-          CheckForward(c, /*with_bias=*/true, "relu");
-          Operand added = c.y;
-          added.FillWithSmallIntegers(random_);
-          CheckForward(c, /*with_bias=*/false, "relu", &added);
+  const std::vector<std::vector<int64_t>> kImages = {{37}, {37, 5}, {17, 4, 5}};
+  for (const std::vector<int64_t>& image : kImages) {
+    for (const Format format : {Format::kContiguous, Format::kChannelsLast}) {
+      for (const int64_t stride : {1, 2}) {
+        for (const int64_t dilation : {1, 2}) {
+          for (const int64_t groups : {1, 16}) {
+            Case c = Make({.image = image,
+                           .window = std::vector<int64_t>(image.size(), 3),
+                           .stride = {stride},
+                           .padding = {2},
+                           .dilation = {dilation},
+                           .batch = 3,
+                           .x_channels = 16,
+                           .y_channels = 16,
+                           .groups = groups},
+                          DType::kFloat32, format);
+            SCOPED_TRACE(c.shape.Text());
+            CheckForward(c, /*with_bias=*/true, "relu");
+            Operand added = c.y;
+            added.FillWithSmallIntegers(random_);
+            CheckForward(c, /*with_bias=*/false, "relu", &added);
+          }
         }
       }
     }

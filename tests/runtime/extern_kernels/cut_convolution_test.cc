@@ -17,7 +17,7 @@ struct Row {
   Wanted wanted = Wanted::kResult;
 };
 
-// Of one pixel, and as many channels of the image as of the result.
+// Of one row, and as many channels of the image as of the result.
 ConvolutionProblem ProblemOf(const Row& row) {
   constexpr int64_t kPixels = 100;
   ConvolutionProblem p;
@@ -53,9 +53,23 @@ TEST(CutConvolutionTest, ByChannelsWhereImagesDoNotComeOutEven) {
        .channels_last = true},
       {.batch = 3,
        .channels = 64,
+       .groups = 4,
+       .threads = 2,
+       .pieces = 1,
+       .channels_last = true},
+      {.batch = 3, .channels = 63, .groups = 3, .threads = 2, .pieces = 1},
+      {.batch = 3,
+       .channels = 64,
        .groups = 1,
        .threads = 2,
        .pieces = 2,
+       .wanted = Wanted::kImage},
+      {.batch = 3,
+       .channels = 64,
+       .groups = 1,
+       .threads = 2,
+       .pieces = 1,
+       .channels_last = true,
        .wanted = Wanted::kImage},
       // A sum over the images: they are not shared out.
       {.batch = 4,
@@ -143,7 +157,7 @@ TEST(CutConvolutionTest, AsFewRowsAsComeOutEven) {
   EXPECT_EQ(CutConvolution(heavy, 2)[0].problem.result_channels, 4096);
   heavy.image[0] = heavy.image[1] = heavy.result[0] = heavy.result[1] = 10;
   EXPECT_EQ(CutConvolution(heavy, 2)[0].problem.result_channels, 2048);
-  // A piece would have less than four times the rows that it shares: channels.
+  // A piece would read less than four times the rows that a window reaches: channels.
   const std::vector<ConvolutionCut> small = CutConvolution(Padded(3, 14), 2);
   ASSERT_EQ(small.size(), 2);
   EXPECT_EQ(small[0].problem.result[0], 14);
@@ -158,6 +172,36 @@ TEST(CutConvolutionTest, RowsOfPaddingAloneAreNotCutOff) {
   p.padding[0] = 20;
   p.result[0] = 41;
   EXPECT_EQ(PiecesOf(p, 4), 1);
+}
+
+TEST(CutConvolutionTest, ImagesOneAtATimeWhereTheyDoNotComeOutEven) {
+  EXPECT_EQ(CutConvolution(Padded(8, 8), 4)[0].most_images, 2);
+  EXPECT_EQ(CutConvolution(Padded(10, 8), 4)[0].most_images, 1);
+}
+
+// Whole channels-last images of groups are computed as they lie: neither slabs nor, if they
+// are large, rows.
+TEST(CutConvolutionTest, LargeImagesInGroupsStayWhole) {
+  ConvolutionProblem p = Padded(2, 224);
+  p.groups = 4;
+  EXPECT_EQ(PiecesOf(p, 2), 1);
+  for (int64_t* const strides : {p.image_strides, p.result_strides}) {
+    strides[1] = 1;
+    strides[2] = 224 * 64;
+    strides[3] = 64;
+  }
+  EXPECT_EQ(PiecesOf(p, 2), 1);
+}
+
+// Those that cpu_convolution_test.cc compares with other kernels, on its two threads.
+TEST(CutConvolutionTest, ShapesOfOtherTestsAreCut) {
+  const auto side = [](ConvolutionProblem p, int64_t channels, int64_t rows) {
+    p.result_channels = channels;
+    p.image[0] = p.result[0] = rows;
+    return p;
+  };
+  EXPECT_EQ(PiecesOf(side(Padded(3, 6), 60, 6), 2), 2);
+  EXPECT_EQ(PiecesOf(side(Padded(3, 37), 16, 37), 2), 2);
 }
 
 }  // namespace
