@@ -13,13 +13,13 @@ using Cut = ConvolutionCut;
 constexpr int64_t kChannelBlock = 16;
 
 // What the same work takes in pieces, against small whole images on as many threads. Measured
-// in bench/records/cpu_kernels.md, "Images that threads share out"; so are the next three.
-// Rows between two pieces may be copied for both; all slabs of the channels read all of an
-// image, but those of groups only their own part. Where whole channels-last images are
-// computed as they lie, slabs have gaps between their pixels and are copied.
+// in bench/records/cpu_kernels.md, "Images that threads share out"; the limits below lie
+// between what gained there and what lost. Rows between two pieces may be copied for both.
+// All slabs of the channels read all of an image, those of groups only their own part.
+// Where whole channels-last images are computed as they lie, slabs have gaps between their
+// pixels and are copied.
 constexpr double kRowsOverhead = 1.05;
-constexpr double kRowsOfGroupsOverhead =
-    1.3;  // of arrays that are not channels-last
+constexpr double kRowsOfGroupsOverhead = 1.3;  // not channels-last
 constexpr double kSlabOverhead = 1.2;
 constexpr double kSlabOfGroupsOverhead = 1;
 constexpr double kGapsOverhead = 2;
