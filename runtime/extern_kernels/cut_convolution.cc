@@ -22,7 +22,7 @@ constexpr double kRowsOverhead = 1.05;
 constexpr double kRowsOfGroupsOverhead = 1.3;  // not channels-last
 constexpr double kSlabOverhead = 1.2;
 constexpr double kSlabOfGroupsOverhead = 1;
-constexpr double kGapsOverhead = 2;
+constexpr double kGapsOverhead = 1.5;
 // More elements of an image and its result do not stay in a core's caches.
 constexpr double kLargeOverhead = 1.15;
 constexpr int64_t kLargeElements = 1 << 21;
@@ -131,6 +131,7 @@ Rows ChooseRows(const ConvolutionProblem& p, int64_t threads) {
         DividedUp(p.batch * DividedUp(rows, each), threads));
     const double end = overhead * steps * static_cast<double>(each) /
                        static_cast<double>(rows);
+    // More pieces are to gain a twentieth.
     if (end < 0.95 * best.end) best = {each, end};
   }
   return best;

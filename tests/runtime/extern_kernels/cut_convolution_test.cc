@@ -31,6 +31,10 @@ ConvolutionProblem ProblemOf(const Row& row) {
   return p;
 }
 
+size_t PiecesOf(const ConvolutionProblem& p, int64_t threads) {
+  return CutConvolution(p, threads).size();
+}
+
 TEST(CutConvolutionTest, ByChannelsWhereImagesDoNotComeOutEven) {
   const Row kRows[] = {
       {.batch = 1, .channels = 64, .groups = 1, .threads = 2, .pieces = 2},
@@ -71,6 +75,26 @@ TEST(CutConvolutionTest, ByChannelsWhereImagesDoNotComeOutEven) {
        .pieces = 1,
        .channels_last = true,
        .wanted = Wanted::kImage},
+      // One image is not left to one thread, though its slabs are copied.
+      {.batch = 1,
+       .channels = 64,
+       .groups = 4,
+       .threads = 2,
+       .pieces = 2,
+       .channels_last = true},
+      {.batch = 1,
+       .channels = 64,
+       .groups = 64,
+       .threads = 2,
+       .pieces = 2,
+       .channels_last = true},
+      {.batch = 1,
+       .channels = 64,
+       .groups = 1,
+       .threads = 2,
+       .pieces = 2,
+       .channels_last = true,
+       .wanted = Wanted::kImage},
       // A sum over the images: they are not shared out.
       {.batch = 4,
        .channels = 64,
@@ -83,7 +107,7 @@ TEST(CutConvolutionTest, ByChannelsWhereImagesDoNotComeOutEven) {
     SCOPED_TRACE(testing::Message()
                  << row.batch << " images, " << row.channels << " channels, "
                  << row.groups << " groups, " << row.threads << " threads");
-    EXPECT_EQ(CutConvolution(ProblemOf(row), row.threads).size(), row.pieces);
+    EXPECT_EQ(PiecesOf(ProblemOf(row), row.threads), row.pieces);
   }
 }
 
@@ -140,10 +164,6 @@ TEST(CutConvolutionTest, RowsWithThoseThatTheirWindowsReach) {
   EXPECT_EQ(cuts[1].most_images, 1);
 }
 
-size_t PiecesOf(const ConvolutionProblem& p, int64_t threads) {
-  return CutConvolution(p, threads).size();
-}
-
 TEST(CutConvolutionTest, AsFewRowsAsComeOutEven) {
   EXPECT_EQ(PiecesOf(Padded(1, 56), 2), 2);
   EXPECT_EQ(PiecesOf(Padded(2, 56), 2), 1);
@@ -195,13 +215,19 @@ TEST(CutConvolutionTest, LargeImagesInGroupsStayWhole) {
 
 // Those that cpu_convolution_test.cc compares with other kernels, on its two threads.
 TEST(CutConvolutionTest, ShapesOfOtherTestsAreCut) {
-  const auto side = [](ConvolutionProblem p, int64_t channels, int64_t rows) {
-    p.result_channels = channels;
-    p.image[0] = p.result[0] = rows;
-    return p;
-  };
-  EXPECT_EQ(PiecesOf(side(Padded(3, 6), 60, 6), 2), 2);
-  EXPECT_EQ(PiecesOf(side(Padded(3, 37), 16, 37), 2), 2);
+  ConvolutionProblem slabs = Padded(3, 6);
+  slabs.result_channels = 60;
+  slabs.image[1] = slabs.result[1] = 5;
+  EXPECT_EQ(PiecesOf(slabs, 2), 2);
+  slabs.wanted = Wanted::kImage;
+  EXPECT_EQ(PiecesOf(slabs, 2), 2);
+  ConvolutionProblem rows = Padded(3, 37);
+  rows.image_channels = rows.result_channels = 16;
+  rows.image[1] = 5;
+  rows.result[1] = 7;
+  rows.padding[0] = rows.padding[1] = 2;
+  rows.result[0] = 39;
+  EXPECT_EQ(PiecesOf(rows, 2), 2);
 }
 
 }  // namespace
